@@ -18,7 +18,7 @@ from people_who_do_not_exist import Command, applicants, write_csv
 
 import fairveil as fv
 from fairveil._reading import write_files
-from fairveil.cli import files, frame, results
+from fairveil.cli import files, frame, judged
 from fairveil.errors import FairveilWarning, InputError
 from fairveil.ledger import Ledger
 from fairveil.models import folders as model_folders
@@ -158,8 +158,8 @@ def test_guarantee_2_a_place_that_cannot_be_written_is_refused_before_anything_i
     [
         (model_folders, "_move_into_place", OSError(5, "Input/output error"), 3),
         (model_folders.Staged, "free", OSError(28, "No space left on device"), 3),
-        (results, "report_of", ValueError("a page that cannot be made"), 3),
-        (results, "report_of", KeyboardInterrupt(), 130),
+        (judged, "report_of", ValueError("a page that cannot be made"), 3),
+        (judged, "report_of", KeyboardInterrupt(), 130),
         (model_folders, "_move_into_place", KeyboardInterrupt(), 130),
     ],
 )
@@ -284,7 +284,7 @@ def test_warnings_are_said_once_and_before_what_comes_after(
 ) -> None:
     import warnings
 
-    with files.warnings_as_notes() as said:
+    with files.working() as said:
         for text in ("first", "second", "first"):
             warnings.warn(text, FairveilWarning, stacklevel=1)
         print("work", file=sys.stderr)
@@ -295,7 +295,7 @@ def test_warnings_are_said_once_and_before_what_comes_after(
 
 def test_words_of_files_are_printed_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     files.print_facts(("groups", "a\x1b[31m\nb"), ("a label of many letters", "words"))
-    files.print_table(("head",), [["x\x1b[2J"]])
+    files.print_lines("x\x1b[2J")
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert shown.splitlines()[0] == "groups      a?[31m?b"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import fairveil as fv
 from fairveil.cli.frame import status_of
 from fairveil.statement import command
 
@@ -129,16 +128,3 @@ def test_a_signature_beside_it_is_mentioned(
     path.with_name("statement.json.sig").write_text("{}", "utf-8")
     assert command.verify([str(path)]) == 0
     assert command.UNCHECKED in capsys.readouterr().out
-
-
-def test_the_words_of_a_statement_are_an_option(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = put("consistent-gaussians", tmp_path)
-    said = []
-    for more in ([], ["--words"]):
-        assert status_of(["verify", str(path), *more]) == 0
-        said.append(capsys.readouterr().out)
-    plain, words = said
-    assert words.startswith(plain)
-    assert fv.PrivacyStatement.from_json(path.read_text("utf-8")).summary() in words

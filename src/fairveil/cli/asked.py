@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.promise import Promise
-from ..errors import InputError
-from .fields import ADDITIVE, METHODS, fields_of, knobs, parameters
-from .frame import Ask, alone, settable, wrong
-
-if TYPE_CHECKING:
-    from ..fairness import Notion
+from ..fairness.notions import Notion, parse
+from ..fairness.objectives import parse_constraint, parse_objective
+from .fields import ADDITIVE, METHODS, fields_of, parameters
+from .frame import Ask, alone, need, settable
 
 CONFIDENCE = 0.95
 OBJECTIVES = ("group-objective", "tailored")
@@ -25,15 +22,12 @@ ONCE = "Pass --set rounds=100, each name once."
 
 @dataclass(frozen=True)
 class Asked:
-    """`notions`: what is required, for the page; `arguments`: of the estimator and its settings;
-    `search`: of a private search over `grid`; `by_group`: numbers by the names of groups."""
+    """`arguments`: of the estimator and its settings; `search`: of a private search over `grid`."""
 
     method: str
-    notions: tuple[Notion, ...]
     arguments: dict[str, Any]
     search: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
-    by_group: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def built(self, **more: Any) -> Any:
         """The estimator."""
@@ -46,96 +40,72 @@ class Asked:
             given = {"solver": getattr(estimators, solvers[0])(), **given}
         return built(getattr(estimators, name), **given)
 
-    def for_groups(self, rows: Any) -> dict[str, dict[Hashable, float]]:
-        """Numbers by the values that groups have in these rows: they are named as reports name
-        them."""
-        if not self.by_group:
-            return {}
-        from ..tables.keys import shown
-
-        mode: Any = self.arguments.get("groups", "product")
-        cells = rows.encoding.schema.cells(mode)
-        known = {shown(key): key for key in cells.keys} if rows.layout.sensitive else {}
-        found: dict[str, dict[Hashable, float]] = {}
-        for name, numbers in self.by_group.items():
-            for group in numbers:
-                if group not in known:
-                    remedy, words = "Name groups as the audit's table does.", ", ".join(known)
-                    raise wrong(name, f"groups out of {words}", group, remedy, known)
-            found[name] = {known[group]: number for group, number in numbers.items()}
-        return found
-
 
 def asked(ask: Ask) -> Asked:
     """What was asked, checked as far as that needs no rows and no estimator."""
     fields, grid = parameters(ask.method), _grid(ask.grid or ())
-    given = _settings(ask)
-    promise = ask.named("epsilon delta protects")
+    given, promise = _settings(ask), ask.named("epsilon delta protects")
     Promise(**promise)
-    own = settable(ask.method, ask.model)
+    own, listed = settable(ask.method, ask.model), f"fairveil fit --method {ask.method} --help"
     search = {name: given.pop(name) for name in list(given) if name not in own}
     search |= ask.named("scoring")
     if search and not grid:
-        remedy = "Add --grid clip=0.5,1,2, for example, or leave it out."
-        raise alone(next(iter(search)), "--grid", remedy)
+        fix = "Add --grid clip=0.5,1,2, for example, or leave it out."
+        raise alone(next(iter(search)), "--grid", fix)
     for name in grid:
-        if name not in own:
-            remedy = f"fairveil fit --method {ask.method} --help lists them."
-            raise wrong("grid", "a parameter", name, remedy, own)
-    if grid and ask.method == "post-processing":
-        remedy = "Pass another --method, or search the base in Python."
-        raise wrong("method", "a method that can be searched", ask.method, remedy)
+        need(name in own, "grid", "a parameter", name, f"{listed} lists them.", own)
+    able, fix = ask.method != "post-processing", "Pass another --method, or search in Python."
+    need(able or not grid, "method", "a method that can be searched", ask.method, fix)
     arguments = {} if grid else dict(promise)
     if ask.objective is not None:
-        if ask.method not in OBJECTIVES:
-            remedy = f"Pass --method {OBJECTIVES[0]}, or leave it out: {ask.method} has its own."
-            expected = f"nothing: it is of {', '.join(OBJECTIVES)}"
-            raise wrong("objective", expected, ask.objective, remedy)
+        fix = f"Pass --method {OBJECTIVES[0]}, or leave it out: {ask.method} has its own."
+        expected = f"nothing: it is of {', '.join(OBJECTIVES)}"
+        need(ask.method in OBJECTIVES, "objective", expected, ask.objective, fix)
         arguments["objective"] = ask.objective
-    notions, wanted = _required(ask, fields)
+    wanted = _required(ask, fields)
     if "share" in given and ask.confidence is None and "certify" not in wanted:
         raise alone("set share", "--confidence")
-    arguments |= {**wanted, **_model(ask, fields, given)}
-    by_group = {name: value for name, value in given.items() if isinstance(value, dict)}
-    arguments |= {name: value for name, value in given.items() if name not in by_group}
-    return Asked(ask.method, notions, arguments, search, grid, by_group)
+    arguments |= {**wanted, **_model(ask, fields, given), **given}
+    return Asked(ask.method, arguments, search, grid)
 
 
-def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]]:
-    """The notions of the page, and the arguments that say what is required or certified."""
-    from ..fairness.notions import parse
-    from ..fairness.objectives import parse_constraint, parse_objective
+def _sure(notion: Any, level: float) -> Any:
+    return replace(notion, confidence=level)
 
-    def sure(notion: Any, confidence: float | None) -> Any:
-        return replace(notion, confidence=confidence)
 
+def _required(ask: Ask, fields: Any) -> dict[str, Any]:
+    """The arguments that say what is required or certified, which is read here as far as to refuse
+    it."""
     listed, certify = ask.constraint or [], ask.certify or []
-    if certify and "certify" not in fields:
-        raise _not_of(ask.method, "certify", certify)
+    others = ", ".join(name for name in METHODS if "certify" in parameters(name))
+    fix = f"Leave it out: {ask.method} does not read it."
+    need(not certify or "certify" in fields, "certify", f"nothing: it is of {others}", certify, fix)
     if ask.confidence is not None and not (listed or certify):
         option = "--certify" if ask.method in ("fermi", "tailored") else "--constraint"
-        remedy = f"Pass {option} demographic_parity:5%: what is to be certified."
-        raise alone("confidence", option, remedy)
-    kept = None if certify else ask.confidence  # of what is aimed at
+        fix = f"Pass {option} demographic_parity:5%: what is to be certified."
+        raise alone("confidence", option, fix)
     level = CONFIDENCE if ask.confidence is None else ask.confidence
-    after = {"certify": [sure(parse(text), level) for text in certify]} if certify else {}
+    found: dict[str, Any] = {}
+    if certify:
+        found = {"certify": [_sure(parse(text), level) for text in certify]}
     if ask.method == "fermi":
-        if len(listed) > 1 or ":" in "".join(listed):
-            remedy = "Pass --constraint equalized_odds, and --certify what is to be certified."
-            raise wrong("constraint", "no bound: the name of one notion", listed, remedy)
-        return (), after | ({"constraints": listed[0].replace("-", "_")} if listed else {})
-    if ask.method == "tailored":
-        return (), after | {"constraints": list(parse_constraint(listed).bounds) or None}
-    if ask.method == "group-objective":
+        fix, plain = "Pass --constraint equalized_odds; --certify has a bound.", "".join(listed)
+        one = len(listed) < 2 and ":" not in plain
+        need(one, "constraint", "no bound: the name of one notion", listed, fix)
+        return found | ({"constraints": plain.replace("-", "_")} if listed else {})
+    if ask.method not in OBJECTIVES:
+        aimed: list[Any] = [parse(text) for text in listed]
+    else:
         parse_objective(ask.objective or "error")
-        parsed = parse_constraint(listed or None).of_decisions()
-        if kept is not None and not parsed.notions:
-            remedy = "Pass --constraint demographic_parity:5% too: what is to be certified."
-            raise wrong("confidence", "a --constraint on rates of decisions", listed, remedy)
-        aimed = [sure(one, kept) for one in parsed.notions]
-        return parsed.notions, after | {"constraints": [*parsed.bounds, *aimed] or None}
-    notions = tuple(parse(text) for text in listed)
-    return notions, after | {"constraints": [sure(one, kept) for one in notions] or None}
+        both = parse_constraint(listed or None)
+        both = both.of_decisions() if ask.method == OBJECTIVES[0] else both
+        aimed = [*both.bounds, *both.notions]
+    if ask.confidence is not None and not certify:
+        fix = "Pass --constraint demographic_parity:5% too: what is to be certified."
+        rates = [isinstance(one, Notion) for one in aimed]
+        need(any(rates), "confidence", "a --constraint on rates of decisions", listed, fix)
+        aimed = [_sure(one, level) if of else one for one, of in zip(aimed, rates, strict=True)]
+    return found | {"constraints": aimed or None}
 
 
 def _model(ask: Ask, fields: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -155,30 +125,18 @@ def _model(ask: Ask, fields: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {"estimator": FairClassifier(model=model)}
 
 
-def _not_of(method: str, option: str, got: object) -> InputError:
-    others = [name for name in METHODS if option in {**parameters(name), **knobs(name)}]
-    remedy = f"Pass --method {others[0]}, or leave it out: {method} does not read it."
-    return wrong(option, f"nothing: it is of {', '.join(others)}", got, remedy)
-
-
 def _settings(ask: Ask) -> dict[str, Any]:
-    """`--set NAME=VALUE` as values by name: TOML's, else a text; `max_epsilon.f=0.5` is a number of
-    one group."""
+    """`--set NAME=VALUE` as values by name: TOML's, else a text."""
     found: dict[str, Any] = {}
     known = settable(ask.method, ask.model, search=True)
     for text in ask.set or ():
         name, _, value = text.partition("=")
-        first, _, group = name.strip().partition(".")
-        first = first.replace("-", "_")
-        if not value.strip():
-            raise wrong("set", "NAME=VALUE", text, ONCE)
-        if first not in known:
-            remedy = f"fairveil fit --method {ask.method} --help lists them."
-            raise wrong("set", f"a parameter of {ask.method}", first, remedy, known)
-        kept = found.setdefault(first, {}) if group else found
-        if not isinstance(kept, dict) or (group or first) in kept:
-            raise wrong("set", "each name once", name, ONCE)
-        kept[group or first] = _value(value)
+        name = name.strip().replace("-", "_")
+        need(value.strip(), "set", "NAME=VALUE", text, ONCE)
+        fix = f"fairveil fit --method {ask.method} --help lists them."
+        need(name in known, "set", f"a parameter of {ask.method}", name, fix, known)
+        need(name not in found, "set", "each name once", name, ONCE)
+        found[name] = _value(value)
     return found
 
 
@@ -187,11 +145,10 @@ def _grid(given: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for text in given:
         name, _, listed = text.partition("=")
-        values = [part.strip() for part in listed.split(",")]
-        if not name.strip() or not all(values) or name.strip() in found:
-            remedy = "Pass --grid clip=0.5,1,2: a parameter, once, and its values."
-            raise wrong("grid", "NAME=VALUE,...", text, remedy)
-        found[name.strip()] = [_value(part) for part in values]
+        name, values = name.strip(), [part.strip() for part in listed.split(",")]
+        fix = "Pass --grid clip=0.5,1,2: a parameter, once, and its values."
+        need(name and all(values) and name not in found, "grid", "NAME=VALUE,...", text, fix)
+        found[name] = [_value(part) for part in values]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Commands about tables before a model: `schema`, `encode`, `release-groups`."""
+"""Commands about tables before a model: `schema`, `release-groups`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,8 @@ from typing import Any
 from .._reading import write_files
 from .._waiting import waiting
 from ..errors import nearest, together
-from .files import (
-    on_one_line,
-    opened,
-    passphrase,
-    print_facts,
-    spending,
-    warnings_as_notes,
-    written,
-)
-from .frame import Ask, alone, command, lines, no, parts, wrong
+from .files import on_one_line, opened, passphrase, print_facts, spending, working, written
+from .frame import Ask, command, lines, no, parts, wrong
 
 MOST_LISTED = 50
 READ = "read from the rows: public only if you know that it is"
@@ -31,6 +23,19 @@ REMARKS = {
     "high": "largest value that may occur, from public knowledge",
     "values": 'every value that may occur, as in ["no", "yes"]',
 }
+DRAFT = """\
+# The public facts of {}. Fill in every "?" from public knowledge (a
+# scale, a law, a code book), never from the rows: privacy does not cover what is read
+# from them.
+fairveil_schema = 1
+name = {}
+{}
+target = {}  # the column to predict
+sensitive = {}  # the columns that make the groups; [] for none
+"""
+BLANK = """\
+# source = "where these facts come from"
+# rows = 10000  # about how many rows there are, if that is public"""
 
 parts("schema", "Data", "Public facts of a table in a file: begin one, check one.")
 
@@ -67,7 +72,7 @@ def schema_init(ask: Ask) -> None:
     left += (ask.target is None) + (not ask.sensitive)
     rows = None if values is None else len(next(iter(values.values())))
     name = Path(place.shown).stem if ask.query is None else "rows"
-    write_files({ask.out: "\n".join(_draft(name, columns, ask, rows)) + "\n"})
+    write_files({ask.out: "".join(_draft(name, columns, ask, rows))})
     todo = 'fill in every "?"' if left else "look at every bound and value"
     again = f"{shlex.quote(str(ask.out))} {shlex.quote(place.shown)}"
     query = "" if ask.query is None else f" --query {shlex.quote(ask.query)}"
@@ -103,26 +108,16 @@ def _read(seen: Any) -> tuple[dict[str, Any], str]:
 
 
 def _draft(name: str, columns: Mapping[str, Any], ask: Ask, rows: int | None) -> Iterator[str]:
-    """The file, a line at a time."""
-    from ..facts.toml_text import value_text
+    """The file, a column at a time."""
+    from ..facts.toml_text import value_text as text
 
-    yield f'# The public facts of {on_one_line(name)}. Fill in every "?" from public knowledge (a'
-    yield "# scale, a law, a code book), never from the rows: privacy does not cover what is read"
-    yield "# from them."
-    yield f"fairveil_schema = 1\nname = {value_text(name)}"
-    if ask.public:
-        yield f'source = "read from the rows, which are public"\nrows = {rows}  # {READ}'
-    else:
-        yield '# source = "where these facts come from"'
-        yield "# rows = 10000  # about how many rows there are, if that is public"
-    yield f"target = {value_text(ask.target or '?')}  # the column to predict"
-    groups = value_text(list(ask.sensitive) or ["?"])
-    yield f"sensitive = {groups}  # the columns that make the groups; [] for none"
+    read = f'source = "read from the rows, which are public"\nrows = {rows}  # {READ}'
+    roles = text(ask.target or "?"), text(list(ask.sensitive) or ["?"])
+    yield DRAFT.format(on_one_line(name), text(name), read if ask.public else BLANK, *roles)
     for column, (options, remark) in columns.items():
-        yield "\n[[columns]]" + (f"  # {remark}" if remark else "")
-        yield f"name = {value_text(column)}"
+        yield f"\n[[columns]]{f'  # {remark}' if remark else ''}\nname = {text(column)}\n"
         for option, value in options.items():
-            yield f"{option} = {value_text(value)}" + f"  # {REMARKS.get(option)}" * (value == "?")
+            yield f"{option} = {text(value)}{f'  # {REMARKS.get(option)}' * (value == '?')}\n"
 
 
 @command(
@@ -145,10 +140,10 @@ def schema_check(ask: Ask) -> None:
     try:
         found = facts_of(ask)
         if ask.table is not None:
-            there, missing = Place(ask.table, ask.query).kinds(), []
+            there, fix = Place(ask.table, ask.query).kinds(), "Rename it in the schema, or drop it."
+            missing = []
             for name, column in found.columns.items():
                 if column.kind != "ignored" and name not in there:
-                    fix = "Rename it in the schema, or take it out."
                     error = wrong(ask.table, f"a column {name}", "none of that name", fix)
                     error.args[0].nearest = nearest(name, there)
                     missing.append(error)
@@ -167,98 +162,37 @@ def schema_check(ask: Ask) -> None:
 
 @command(
     "Data",
-    "TABLE --out! --schema! | --query --float32 --force",
-    "fairveil encode t.parquet --schema t.toml --out people.store",
-    "fairveil encode t.csv --schema t.toml --float32 --out people.store",
-    "fairveil encode people.db --query people --schema t.toml --out people.store",
-)
-def encode(ask: Ask) -> None:
-    """Code a large table by its schema, once, into a file that `fit`, `predict` and the library read
-    in place of the table.
-
-    The file is a copy of the rows, readable by its owner alone; delete it when it is no longer needed.
-
-    Exit status: 0 written; 2 refused, nothing written.
-    """
-    from .tables import Place, facts_of
-
-    known, place = facts_of(ask), Place(ask.table, ask.query)
-    from ..data import encode as encode_rows
-
-    place.kind()
-    how: Any = {"precision": "float32" if ask.float32 else "float64", "overwrite": ask.force}
-    with waiting("Coding the table"):
-        store = encode_rows(place.address, known, ask.out, query=ask.query, **how)
-    print_facts(
-        ("written", f"{ask.out} ({store.nbytes / 2**20:,.1f} MiB, readable by its owner alone)"),
-        ("use", f"fairveil fit {ask.out} --schema {ask.schema} ...; delete the file afterwards"),
-    )
-
-
-@command(
-    "Data",
-    """TABLE --out --schema --target --sensitive --epsilon=1.0 --attribute --id@attribute | --delta=0
-    --protects=sensitive-features --clusters --query --ids@attribute --unmatched@attribute
-    --attribute-query@attribute --count@attribute --key --note@key --seed --ledger --dataset --purpose
-    --force""",
+    """TABLE --out! --schema --target --sensitive --epsilon=1.0 | --delta=0
+    --protects=sensitive-features --clusters --query --key --note@key --seed --ledger --dataset
+    --purpose --force""",
     "fairveil release-groups t.csv --schema t.toml --out groups.json",
     "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --key holder.key --out groups.json",
-    "fairveil release-groups t.csv --attribute a.csv --id id --schema t.toml --out groups.json",
 )
 def release_groups(ask: Ask) -> None:
     """Release how many people of each group are in each public cluster, once, for any number of models
     at no further cost: fit(X, y, sensitive_features=ReleasedGroups.load(OUT)).
 
     Features and the target are public, and only the sensitive columns are protected. The release is
-    one file, which may be signed. With --attribute the columns are joined by --id from a table of
-    yours.
+    one file, which may be signed.
 
-    Exit status: 0 written (with --count: some rows have an entry); 1 none has; 2 refused, nothing
-    written or spent; 3 spent, but written elsewhere, which is named on standard error.
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written elsewhere, which
+    is named on standard error.
     """
-    if ask.attribute is not None and ask.id is None:
-        raise alone("attribute", "--id", "Pass --id: the column that both tables have.")
-    if ask.out is None and not ask.count:
-        raise wrong("out", "a value", None, "Pass --out.")
     from ..estimators import release_groups as release
     from ..statement import signing
-    from .tables import Place, facts_of, rows_of, with_roles
+    from .tables import Place, rows_of, with_roles
 
-    if ask.attribute is not None:
-        from ..data import load_joined
-        from ..data.joined import matched
-
-        how: dict[str, Any] = {"unmatched": "group", "ids": None, "query": None}
-        how |= {"attribute_query": None}
-        how |= ask.named("id ids query attribute_query unmatched")
-        tables = (ask.table, ask.attribute, facts_of(ask))
-        if ask.count:
-            with waiting("Joining the tables"):
-                seen = matched(*tables, **how)
-            print_facts(
-                ("matched", f"{seen.matched:,} of {seen.rows:,} rows have an entry"),
-                ("unused", f"{seen.unused:,} entries belong to no row"),
-                ("private", "these counts are exact, and for you alone: part of no release"),
-            )
-            if not seen.matched:
-                no()
-            return
     private = None if ask.key is None else signing.private_key(ask.key, passphrase)
-    book, done = opened(ask), list[Any]()
-    if ask.attribute is not None:
-        with waiting("Joining the tables"):
-            rows: Any = load_joined(*tables, **how)
-    else:
-        schema = with_roles(ask)
-        with waiting("Reading the table"):
-            rows = rows_of(schema, Place(ask.table, ask.query))
+    book, done, schema = opened(ask), list[Any](), with_roles(ask)
+    with waiting("Reading the table"):
+        rows = rows_of(schema, Place(ask.table, ask.query))
 
     def save(to: Path) -> None:
         done[0]._written(to, private, ask.note)
 
     promise: Any = ask.named("epsilon delta protects clusters")
     with spending(ask, None, lambda: done[0].privacy if done else None, save, book):
-        with warnings_as_notes(), waiting("Releasing"):
+        with working("Releasing"):
             done.append(release(rows, ledger=book, random_state=ask.seed, **promise))
         save(ask.out)
     signed, check = ("not signed", "") if private is None else ("signed", " --key PUBLIC_KEY")

@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from .._reading import write_files
+from .._reading import read_text, write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR
 from .._waiting import waiting
+from ..errors import SignatureError, StatementError
 from .files import (
     deliver,
     opened,
@@ -25,10 +26,9 @@ from .files import (
     print_json,
     print_lines,
     typed,
-    warnings_as_notes,
+    working,
 )
-from .files import price as price_of
-from .frame import Ask, command, no, wrong
+from .frame import Ask, command, need, no, wrong
 from .words import PASSPHRASE_VARIABLE
 
 EXACT = "exact counts of these rows: nothing in this table is private"
@@ -45,56 +45,37 @@ BY_KEY = "It was signed with that key: its holder stands by it, not that the eve
 
 
 def _whose(ask: Ask, model: object) -> None:
-    if (ask.prediction is None) == (model is None):
-        remedy = "Say whose decisions: --prediction COLUMN, or a model."
-        got = "none" if model is None else "both"
-        raise wrong("prediction", "one of a model and --prediction", got, remedy)
-
-
-def _drawn(ask: Ask, place: Any) -> tuple[Any, Any]:
-    """Labels with groups, and decisions; read before anything is counted."""
-    from .models import drawn_decisions
-
-    with waiting("Reading the table"):
-        return drawn_decisions(ask, place)
+    got, fix = "none" if model is None else "both", "Say whose: --prediction COLUMN, or a model."
+    one = (ask.prediction is None) != (model is None)
+    need(one, "prediction", "one of a model and --prediction", got, fix)
 
 
 @command(
     "Evidence",
-    """TABLE --target --sensitive --prediction --model --constraint --epsilon --out | --schema --groups
-    --query --delta@epsilon --confidence@epsilon --intervals@epsilon --depth@epsilon
-    --protects@epsilon --seed@epsilon --ledger --dataset@epsilon --purpose@epsilon --json --force""",
+    """TABLE --target --sensitive --prediction --model --constraint --out | --schema --groups --query
+    --json --force""",
     "fairveil audit t.csv --target hired --prediction decided --sensitive sex",
     "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
-    "fairveil audit t.csv --model model --epsilon 1 --out audit.html",
+    "fairveil audit t.csv --model model --out audit.html",
 )
 def audit(ask: Ask) -> None:
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Of a
-    randomized classifier the rates are expected ones.
-
-    With --epsilon everything comes from one noisy count, and one draw of a randomized classifier.
+    randomized classifier the rates are expected ones. Counts are exact, and not private.
 
     Exit status: 0, or 1 when a --constraint is not met on these rows, or undefined; 2 refused.
     """
     _whose(ask, ask.model)
-    if ask.epsilon is not None and ask.constraint:
-        remedy = "fairveil certify says whether a bound holds, from private counts."
-        raise wrong("constraint", "no --epsilon beside it", ask.constraint[0], remedy)
     from ..fairness.notions import parse
-    from .tables import Place
 
-    notions, place = [parse(text) for text in ask.constraint or ()], Place(ask.table, ask.query)
-    if ask.epsilon is not None:
-        _private_audit(ask, place)
-        return
+    notions = [parse(text) for text in ask.constraint or ()]
     from ..estimators.pages import bound_of, words_of
     from ..fairness import DemographicParity, EqualizedOdds
     from ..show.parts import told
     from ..show.report import People, Report, Requirement
-    from .models import decisions_of
-    from .results import measure, table_of
+    from .judged import decisions_of, measure, table_of
+    from .tables import Place
 
-    how = ask.groups or "product"
+    place, how = Place(ask.table, ask.query), ask.groups or "product"
     with waiting("Measuring"):
         truth, decisions, classes, expected = decisions_of(ask, place)
         table = table_of(truth, decisions, groups=how, classes=classes)
@@ -104,10 +85,9 @@ def audit(ask: Ask) -> None:
             one: measure(one, truth, decisions, groups=how, classes=classes)
             for one in (*notions, *(one for one in usual if one.kind not in named))
         }
-    defined = {one: seen for one, seen in found.items() if not math.isnan(seen.value)}
-    blank = (
-        f"The {words_of(one)} gap is undefined on these rows" for one in found if one not in defined
-    )
+    defined = {one: seen for one, seen in found.items() if not math.isnan(seen[0])}
+    blank = [words_of(one) for one in found if one not in defined]
+    why = "gap is undefined on these rows: a group has no row of a kind that should be compared."
     page = Report(
         "Decisions, group by group",
         subject=f"Measured on {place.shown}: {EXACT}.",
@@ -116,15 +96,13 @@ def audit(ask: Ask) -> None:
             for one, seen in defined.items()
         ),
         people=(People(table, "audited people", expected),),
-        notes=tuple(
-            f"{one}: a group has no row of a kind that should be compared." for one in blank
-        ),
+        notes=tuple(f"The {one} {why}" for one in blank),
     )
 
     def holds(one: Any) -> str:
         if one not in defined:
             return UNCLEAR
-        return MET if defined[one].value <= (bound_of(one) or 0.0) + 1e-9 else NOT_MET
+        return MET if defined[one][0] <= (bound_of(one) or 0.0) + 1e-9 else NOT_MET
 
     def words() -> None:
         print_lines(f"{table}\n")
@@ -136,38 +114,6 @@ def audit(ask: Ask) -> None:
     deliver(ask, page, words)
     if any(holds(one) != MET for one in notions):
         no()
-
-
-def _private_audit(ask: Ask, place: Any) -> None:
-    """Count once, with noise, and show everything that follows."""
-    from ..estimators import private_audit
-    from ..show.report import Report
-    from ..statement.form import READ_FROM_DATA
-
-    book, given = opened(ask), ask.named("epsilon delta confidence intervals depth protects")
-    if ask.groups == "marginal":
-        given.setdefault("depth", 1)
-    truth, made = _drawn(ask, place)
-    people: Any = {"sensitive_features": truth.groups or None}
-    with warnings_as_notes(), waiting("Counting, and finding every interval"):
-        found = private_audit(
-            made, None, truth.labels, **people, random_state=ask.seed, ledger=book, **given
-        )
-    statement = found.privacy_
-
-    def words() -> None:
-        print_lines(f"{found}\n")
-        spent = f"{price_of(statement)}, {statement.promise.neighbours}"
-        click.echo(f"({spent}; {found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})")
-        read = [one.name for one in statement.facts if one.origin == READ_FROM_DATA]
-        if read:
-            why = "so that a value that one person alone has shows that person"
-            click.echo(f"NOT COVERED: {', '.join(read)}. They were read from these rows, {why}.")
-
-    subject = f"Decisions of {found.model}, counted once with noise: {place.shown}."
-    sections = (("Group by group, from private counts", found),)
-    page = Report("Decisions, group by group", subject, statement=statement, sections=sections)
-    deliver(ask, found, words, page=page)
 
 
 @command(
@@ -186,21 +132,18 @@ def certify(ask: Ask) -> None:
     Exit status: 0 certified; 1 not certified, which costs the same budget; 2 refused, nothing spent.
     """
     _whose(ask, None if ask.model == "-" else ask.model)
-    if ask.epsilon is None:
-        remedy = "Pass --epsilon 1; --epsilon inf for people who are public or have consented."
-        raise wrong("epsilon", "a privacy budget", "none", remedy)
+    fix = "Pass --epsilon 1; --epsilon inf for people who are public or have consented."
+    need(ask.epsilon is not None, "epsilon", "a privacy budget", "none", fix)
     from ..estimators import certify as certified
     from ..estimators.counted import notions_of
     from ..show.report import Report
+    from .judged import drawn_decisions
     from .tables import Place
 
-    notions, book, place = (
-        notions_of(ask.constraint or ()),
-        opened(ask),
-        Place(ask.table, ask.query),
-    )
-    truth, made = _drawn(ask, place)
-    with warnings_as_notes(), waiting("Certifying"):
+    notions, book = notions_of(ask.constraint or ()), opened(ask)
+    place = Place(ask.table, ask.query)
+    truth, made = drawn_decisions(ask, place)
+    with working("Certifying"):
         found = certified(
             made,
             None,
@@ -211,7 +154,6 @@ def certify(ask: Ask) -> None:
             ledger=book,
             **ask.named("confidence epsilon delta protects"),
         )
-
     subject = f"Decisions of {found.model} about people set aside: {place.shown}."
     page = Report("Certificate", subject, statement=found.privacy_, certificate=found)
     deliver(ask, found, page=page)
@@ -237,21 +179,22 @@ def lda(ask: Ask) -> None:
     """
     _whose(ask, ask.model)
     pairs = [text.partition("=")[::2] for text in ask.candidate]
-    if not all(name and what for name, what in pairs):
-        remedy = "Pass --candidate new=decided, for example: a name, and a column or a folder."
-        raise wrong("candidate", "NAME=COLUMN or NAME=FOLDER", [*ask.candidate], remedy)
+    fix = "Pass --candidate new=decided, for example: a name, and a column or a folder."
+    all_named = all(name and what for name, what in pairs)
+    need(all_named, "candidate", "NAME=COLUMN or NAME=FOLDER", [*ask.candidate], fix)
     try:
         first, second = map(float, ask.costs.split(":"))
     except ValueError:
         raise wrong("costs", "two numbers", ask.costs, "Pass --costs 1:5.") from None
     from ..estimators import lda as search
+    from .judged import drawn_decisions
     from .tables import Place
 
     place, book = Place(ask.table, ask.query), opened(ask)
 
     def made(prediction: str | None, model: str | None) -> Any:
         asked = Ask(**{**vars(ask), "prediction": prediction, "model": model})
-        truth, found = _drawn(asked, place)
+        truth, found = drawn_decisions(asked, place)
         return truth, found if prediction is None else replace(found, name=f"column {prediction}")
 
     truth, base = made(ask.prediction, ask.model)
@@ -260,8 +203,7 @@ def lda(ask: Ask) -> None:
         for name, what in pairs
     }
     listed = {str(one): one for column in truth.groups.values() for one in {*column.tolist()}}
-    how = "tolerance measure smallest confidence epsilon delta protects plan key"
-    with warnings_as_notes(), waiting("Searching"):
+    with working("Searching"):
         found = search(
             base,
             None,
@@ -273,12 +215,10 @@ def lda(ask: Ask) -> None:
             draws=ask.draws,
             random_state=ask.seed,
             ledger=book,
-            **ask.named(how),
+            **ask.named("tolerance measure smallest confidence epsilon delta protects plan key"),
         )
-
     title = "Search for a less discriminatory alternative"
-    signed = partial(found.write, key=ask.key, overwrite=ask.force)
-    deliver(ask, found, title=title, record=signed)
+    deliver(ask, found, title=title, record=partial(found.write, key=ask.key, overwrite=ask.force))
     if found.taken is None:
         no()
 
@@ -299,16 +239,14 @@ def monitor(ask: Ask) -> None:
 
     Exit status: 0 no alarm; 1 alarm; 2 refused, nothing counted.
     """
-    if ask.table is not None and (ask.period is None or ask.prediction is None):
-        of = "period" if ask.period is None else "prediction"
-        remedy = "Pass --period 2026-05 --prediction decided, for example."
-        raise wrong(of, "a value beside TABLE", "none", remedy)
+    for name in ("period", "prediction") if ask.table is not None else ():
+        fix = "Pass --period 2026-05 --prediction decided, for example."
+        need(getattr(ask, name) is not None, name, "a value beside TABLE", "none", fix)
     groups = {}
     for text in ask.group or ():
         name, colon, values = text.partition(":")
-        if not colon or not name.strip():
-            remedy = "Pass --group sex:f,m: a column and its values, which are public."
-            raise wrong("group", "COLUMN:VALUE,VALUE", text, remedy)
+        fix = "Pass --group sex:f,m: a column and its values, which are public."
+        need(colon and name.strip(), "group", "COLUMN:VALUE,VALUE", text, fix)
         groups[name.strip()] = _values(values, "group")
     from ..estimators import Monitor
 
@@ -358,20 +296,17 @@ def _count(found: Any, ask: Ask) -> None:
 def _values(text: str, of: str) -> list[object]:
     """Whole numbers where all of them are, else texts."""
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
-        raise wrong(of, "values", "none", "Pass --classes 0,1 --group sex:f,m, for example.")
-    if all(word.removeprefix("-").isdecimal() for word in words):
-        return [int(word) for word in words]
-    return list(words)
+    need(words, of, "values", "none", "Pass --classes 0,1 --group sex:f,m, for example.")
+    whole = all(word.removeprefix("-").isdecimal() for word in words)
+    return [int(word) for word in words] if whole else list(words)
 
 
 @command(
     "Evidence",
     """TARGET --schema --minutes=10 --epsilon --out | --trials --confidence=0.95
-    --no-power --constraint --delta=1e-6 --protects=records --seed=0 --statement --json
-    --force""",
+    --no-power --delta=1e-6 --protects=records --seed=0 --statement --json --force""",
     "fairveil attack model --minutes 10",
-    "fairveil attack fermi --schema t.toml --epsilon 2 --out attack.svg",
+    "fairveil attack model --statement audited.json --out attack.html",
     "fairveil attack mine:fit --schema t.toml --epsilon 1 --delta 1e-5",
 )
 def attack(ask: Ask) -> None:
@@ -382,21 +317,20 @@ def attack(ask: Ask) -> None:
     """
     from .tables import schema_of
 
-    claim, schema = ask.named("epsilon delta protects"), schema_of(ask.schema)
-    attacked = _attacked(ask, schema, claim)
+    schema = schema_of(ask.schema)
+    attacked = _attacked(ask.target, schema)
+    own = getattr(attacked, "privacy_", None)
+    fix = "Name the folder of a saved model, whose statement then has the audit in it."
+    has_one = ask.statement is None or own is not None
+    need(has_one, "statement", "a model with a statement", ask.target, fix)
     from ..audit import run
     from ..show.report import Report
 
-    own = getattr(attacked, "privacy_", None)
-    if ask.statement is not None and own is None:
-        remedy = "Name the folder of a saved model, whose statement then has the audit in it."
-        raise wrong("statement", "a model with a statement", ask.target, remedy)
     how: Any = {"schema": schema, "confidence": ask.confidence, "power": not ask.no_power}
-    how |= claim if callable(attacked) else {}
-    with warnings_as_notes():
+    how |= ask.named("epsilon delta protects") if callable(attacked) else {}
+    with working():
         found = run(attacked, **how, **ask.named("minutes trials seed"))
     told = None if own is None else found.attach(own)
-
     subject = f"{found.target}, run on rows that were made up: nobody's were read."
     sections = (("What an audit found", found),)
     page = Report("Attack", subject, statement=told, sections=sections)
@@ -408,28 +342,15 @@ def attack(ask: Ask) -> None:
         no()
 
 
-def _attacked(ask: Ask, schema: Any, claim: dict[str, Any]) -> Any:
-    """An estimator, of a folder or a method, or a function."""
-    from .fields import METHODS
-
-    module, colon, name = ask.target.partition(":")
-    function = bool(colon) and not Path(ask.target).exists()
-    if schema is None and (function or ask.target in METHODS):
-        remedy = "Pass --schema FILE: tables are made of its public facts."
-        raise wrong("schema", "a schema", "none", remedy)
-    if ask.target in METHODS:
-        from .asked import asked
-
-        wishes = Ask(**{**vars(ask), "method": ask.target, "model": "linear", "confidence": None})
-        wishes.epsilon = claim.setdefault("epsilon", 1.0)
-        return asked(wishes).built(schema=schema)
-    if ask.constraint:
-        remedy = "Leave it out: a folder and a function say that themselves."
-        raise wrong("constraint", "none beside this target", ask.constraint[0], remedy)
-    if not function:
+def _attacked(target: str, schema: Any) -> Any:
+    """An estimator of a folder, or a function."""
+    module, colon, name = target.partition(":")
+    if not colon or Path(target).exists():
         from ..estimators import load
 
-        return load(Path(ask.target))
+        return load(Path(target))
+    fix = "Pass --schema FILE: tables are made of its public facts."
+    need(schema is not None, "schema", "a schema", "none", fix)
     sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name, None)
@@ -437,15 +358,14 @@ def _attacked(ask: Ask, schema: Any, claim: dict[str, Any]) -> Any:
         found = None
     finally:
         sys.path.pop(0)
-    if not callable(found):
-        remedy = "Name a function that can be imported here, as mine:fit in mine.py."
-        raise wrong("target", "a function", ask.target, remedy)
+    fix = "Name a function that can be imported here, as mine:fit in mine.py."
+    need(callable(found), "target", "a function", target, fix)
     return found
 
 
 @command(
     "Evidence",
-    "FILE --key --signature@key --words --json",
+    "FILE --key --json",
     "fairveil verify model/statement.json",
     "fairveil verify model --key holder.pub",
     "fairveil verify model --json",
@@ -460,30 +380,26 @@ def verify(ask: Ask) -> None:
     from ..statement import command as answers
 
     text = statement_text(ask.file)
-    cls, kind, shown, found, plain = _examined(text)
+    cls, shown, found, plain = _examined(text)
     valid, said, signature = _signature(ask, text, cls)
     grave = any(one.grave for one in found)
-    if cls is None:
-        proves = BY_KEY if valid else answers.WHAT_IT_PROVES
-        if ask.json:
-            print_lines(answers.as_json(plain, found, signature, proves))
-        else:
-            told = answers.lines(plain, found, said, proves, refused=valid is False)
-            print_lines("\n".join([*told, *(["", shown] if ask.words else [])]))
+    proves = BY_KEY if valid else answers.WHAT_IT_PROVES if cls is None else PROVES
+    if ask.json and cls is None:
+        print_lines(answers.as_json(plain, found, signature, proves))
     elif ask.json:
         findings = [{"grave": one.grave, "sentence": one.sentence} for one in found]
-        trust = {"recomputed": [*cls.FILE.recomputed], "taken_on_trust": [*cls.FILE.on_trust]}
-        out = {"consistent": not grave, **plain, "findings": findings, **trust}
-        print_json({**out, "signature": signature, "proves": BY_KEY if valid else PROVES})
+        out = {"consistent": not grave, **plain, "findings": findings}
+        out |= {"recomputed": [*cls.FILE.recomputed], "taken_on_trust": [*cls.FILE.on_trust]}
+        print_json({**out, "signature": signature, "proves": proves})
+    elif cls is None:
+        print_lines("\n".join(answers.lines(plain, found, said, proves, refused=valid is False)))
     else:
-        head = "Inconsistent" if grave else f"Consistent: {CONSISTENT[kind]}"
         signed = {None: "", True: ". Signed by this key", False: ". Not signed by this key"}[valid]
-        proves = "" if grave else BY_KEY if valid else PROVES
-        print_lines(f"{head}{signed}. {proves}".rstrip())
-        for one in found:
-            print_lines(f"{'CONTRADICTION' if one.grave else 'note'}: {one.sentence}")
-        print_lines("\n".join([*said, "", shown, ""]))
+        head = "Inconsistent" if grave else f"Consistent: {CONSISTENT[cls.FILE.what]}"
+        noted = [f"{'CONTRADICTION' if one.grave else 'note'}: {one.sentence}" for one in found]
         recomputed, on_trust = map(", ".join, (cls.FILE.recomputed, cls.FILE.on_trust))
+        print_lines(f"{head}{signed}. {'' if grave else proves}".rstrip())
+        print_lines("\n".join([*noted, *said, "", shown, ""]))
         print_lines(f"Recomputed: {recomputed}; on trust: {on_trust}.")
     if grave or valid is False:
         no()
@@ -491,18 +407,15 @@ def verify(ask: Ask) -> None:
 
 def statement_text(file: Path) -> str:
     """A statement's file, or that in a folder, as text."""
-    from .._reading import read_text
-    from ..errors import StatementError
-
     file = file / "statement.json" if file.is_dir() else file
-    remedy = "Pass a statement's JSON file: it holds events, not data, and is small."
+    fix = "Pass a statement's JSON file: it holds events, not data, and is small."
     what = "a file that can be read"
-    return read_text(file, what=what, most=LARGEST, remedy=remedy, error=StatementError)
+    return read_text(file, what=what, most=LARGEST, remedy=fix, error=StatementError)
 
 
-def _examined(text: str) -> tuple[Any, str, str, Any, dict[str, Any]]:
-    """The class of results of counts that a document is of (None: a statement), what it is, its
-    words, what was found, and its numbers."""
+def _examined(text: str) -> tuple[Any, str, Any, dict[str, Any]]:
+    """The class of results of counts that a document is of (None: a statement), its words, what was
+    found, and its numbers."""
     from ..estimators import Alternatives, Certificate, PrivateTable, ReleasedGroups
     from ..statement.document import examine
 
@@ -510,34 +423,30 @@ def _examined(text: str) -> tuple[Any, str, str, Any, dict[str, Any]]:
     cls = next((one for one in kinds if f'"{one.FILE.format}"' in text[:200]), None)
     if cls is None:
         statement, found = examine(text)
-        return None, "statement", statement.summary(), found, statement.to_dict()
+        return None, "", found, statement.to_dict()
     made, found = cls.examine(text)
     told, names = made.to_dict()["results"], ("certified", "taken", "verdict", "plan_digest")
     words = str(made) if hasattr(made, "parts") else f"{made.privacy.summary()}\n\n{made!r}"
-    plain = {name: told[name] for name in names if name in told}
-    return cls, cls.FILE.what, words, found, plain
+    return cls, words, found, {name: told[name] for name in names if name in told}
 
 
 def _signature(ask: Ask, text: str, counted: Any) -> tuple[bool | None, list[str], Any]:
     """Whether the signature holds (None: not looked at), lines about it, and the same as values."""
-    from ..errors import SignatureError
-    from ..statement import signing as signatures
+    from ..statement import signing
 
-    if counted is not None and ask.signature is not None:
-        raise wrong("signature", "none: it is in the file", str(ask.signature), "Leave it out.")
     if ask.key is None:
-        there = counted is not None and counted.signature_in(text) is not None
-        there = there or (counted is None and signatures.signature_path(ask.file).is_file())
-        words = "note: there is a signature, which was not checked: pass --key holder.pub"
-        return None, [words] if there else [], {"valid": None} if there else None
+        beside = counted is None and signing.signature_path(ask.file).is_file()
+        if beside or (counted is not None and counted.signature_in(text) is not None):
+            words = "note: there is a signature, which was not checked: pass --key holder.pub"
+            return None, [words], {"valid": None}
+        return None, [], None
     try:
         remarks: tuple[str, ...] = ()
         if counted is not None:
-            public = signatures.public_key(ask.key)
-            found = counted.require_signed(text, public, str(ask.file))
+            found = counted.require_signed(text, signing.public_key(ask.key), str(ask.file))
         else:
-            found = signatures.verify_signature(ask.file, ask.key, signature=ask.signature)
-            remarks = signatures.remarks(ask.file, found)
+            found = signing.verify_signature(ask.file, ask.key)
+            remarks = signing.remarks(ask.file, found)
     except SignatureError as error:
         return False, [f"NOT SIGNED: {error}"], {"valid": False, "reason": str(error)}
     files = None if found.files is None else dict(found.files)
@@ -567,12 +476,12 @@ def reproduce(ask: Ask) -> None:
     scripts = [one / "papers" / "reproduce.py" for one in (here, *here.parents)]
     script = next((one for one in scripts if one.is_file()), None)
     if script is None:
-        remedy = "Clone the repository, and call this inside of it: scripts are not installed."
-        raise wrong("FIGURE", "papers/reproduce.py here or in a folder above", str(here), remedy)
+        fix = "Clone the repository, and call this inside of it: scripts are not installed."
+        raise wrong("FIGURE", "papers/reproduce.py here or in a folder above", str(here), fix)
     words = [one for one in (ask.figure or "").split(",") if one]
-    more = [f"--{name}={value}" for name, value in ask.named("seeds data out").items()]
+    words += [f"--{name}={value}" for name, value in ask.named("seeds data out").items()]
     sys.path.insert(0, str(script.parent))
-    status = importlib.import_module("reproduce").main(words + more + ["--quick"] * ask.quick)
+    status = importlib.import_module("reproduce").main(words + ["--quick"] * ask.quick)
     if status:
         raise click.exceptions.Exit(status)
 
@@ -594,26 +503,24 @@ def sign(ask: Ask) -> None:
 
     beside = [*ask.named("file key note out"), *(["force"] * (ask.force or ask.inconsistent))]
     if ask.new_key is not None:
-        if beside:
-            remedy = "Make the key first, and sign with another command."
-            raise wrong("new_key", "--new-key alone", beside, remedy)
+        fix = "Make the key first, and sign with another command."
+        need(not beside, "new_key", "--new-key alone", beside, fix)
         word = os.environ.get(PASSPHRASE_VARIABLE) or None
         if ask.passphrase and word is None:
             word = typed(f"Passphrase of {ask.new_key}", twice=True)
         name, kept = signing.new_key(ask.new_key, passphrase=word), "not " * (not word)
         about = f"{kept}encrypted; keep it to yourself, and a copy of it safe"
-        public = signing.public_path(ask.new_key)
+        public = f"{signing.public_path(ask.new_key)} (for whoever verifies what you sign)"
         print_facts(
             ("private key", f"{ask.new_key} ({about})"),
-            ("public key", f"{public} (for whoever verifies what you sign)"),
+            ("public key", public),
             ("fingerprint", name),
         )
         return
-    if ask.file is None or ask.key is None:
-        remedy = "fairveil sign statement.json --key holder.key; or --new-key holder.key."
-        raise wrong("key", "FILE and --key", "others", remedy)
+    fix = "fairveil sign statement.json --key holder.key; or --new-key holder.key."
+    need(None not in (ask.file, ask.key), "key", "FILE and --key", "others", fix)
     more: Any = {"out": ask.out, "replace": ask.force, "inconsistent": ask.inconsistent}
-    with warnings_as_notes():
+    with working():
         made = signing.sign(ask.file, ask.key, passphrase=passphrase, note=ask.note, **more)
     where = signing.signature_path(ask.file) if ask.out is None else ask.out
     files = "" if made.files is None else f", with {len(made.files)} other files of {ask.file}"

@@ -19,17 +19,17 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .._reading import write_files
-from .._waiting import replaced
+from .._waiting import replaced, waiting
 from ..errors import FairveilWarning
-from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, alone, painted, wrong
+from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, alone, wrong
 from .words import LEDGER_VARIABLE, PASSPHRASE_VARIABLE
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 ROOM = 8 << 20
 """Bytes that are taken before the work: more than a linear model and its report have."""
-VERDICTS = {"met": "good", "not met": "bad", "inconclusive": "unclear", "certified": "good"}
 
 
 # where to write: refused before the work
@@ -80,18 +79,21 @@ def deliver(
     """The end of a command that shows a result, or plain values: its files by their endings, then
     JSON or words, then what was written. `words`: prints it [its text]; `page`: what has its HTML
     [the result]; `record`: writes its JSON file."""
-    is_plain = isinstance(found, dict)
-    document = json.dumps(found, indent=2, allow_nan=False) + "\n" if is_plain else found.to_json()
+    plain = isinstance(found, dict)
+    document = json.dumps(found, indent=2, allow_nan=False) + "\n" if plain else found.to_json()
     for ending, path in ask.files.items():
         if ending == ".json" and record is not None:
             record(path)
-        elif ending == ".html":
-            write_files({path: (found if page is None else page).to_html(title)})
-        elif ending == ".svg":
-            write_files({path: found.chart().to_svg()})
-        else:
-            write_files({path: document if ending == ".json" else f"{found}\n"})
-    if ask.json and is_plain:
+            continue
+        match ending:
+            case ".html":
+                text = (found if page is None else page).to_html(title)
+            case ".svg":
+                text = found.chart().to_svg()
+            case _:
+                text = document if ending == ".json" else f"{found}\n"
+        write_files({path: text})
+    if ask.json and plain:
         print_json(found)
     elif ask.json or words is None:
         print_lines((document if ask.json else str(found)).rstrip("\n"))
@@ -115,8 +117,6 @@ def spending(
     """Around the fit and the writing: a place beside the folder, with room in it, is taken before
     any budget is spent (`mark`: see `require_folder`; None: a file is written). `statement`: of what
     is done, None before; `save`: writes it to a new folder."""
-    from contextlib import ExitStack
-
     from ..models.folders import Staged
 
     before = None if book is None else book.balance().entries
@@ -124,9 +124,8 @@ def spending(
         made = None
         if mark is not None:
             require_folder(ask.out, mark, force=ask.force)
-            made = held.enter_context(
-                Staged(ask.out, replaces=mark if ask.force else None, room=ROOM)
-            )
+            place = Staged(ask.out, replaces=mark if ask.force else None, room=ROOM)
+            made = held.enter_context(place)
         try:
             yield made
         except BaseException as error:
@@ -138,7 +137,8 @@ def spending(
             status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else ELSEWHERE
             why = "interrupted" if status == INTERRUPTED else f"{type(error).__name__}: {error}"
             note(f"the fit is done, and {ask.out} could not be written ({why[:300]}).")
-            note(_spent(done, book))
+            at = "" if book is None or done.ledger is None else f", {_line(done, book)}"
+            note(f"it spent {price(done)}{at}. A budget is not given back for a fit that ended.")
             _save_elsewhere(ask.out, save, done)
             raise Ended(status) from None
 
@@ -157,13 +157,6 @@ def _save_elsewhere(out: Path, save: Callable[[Path], object], done: PrivacyStat
         return
     note("no other folder could be written either: the model is lost. Its statement:")
     print(done.to_json(), file=sys.stderr)
-
-
-def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
-    words = f"it spent {price(done)}"
-    if book is not None and done.ledger is not None:
-        words += f", line {done.ledger.entry} of {book.dataset} in {book.shown}"
-    return f"{words}. A budget is not given back for a fit that ended."
 
 
 def _say_charged(book: Ledger, before: int) -> None:
@@ -223,11 +216,12 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def warnings_as_notes() -> Iterator[list[str]]:
-    """The library's warnings as lines on standard error, without the place in the code: all of them,
-    once each, and each when it is given, so that one before a spend is read before it."""
+def working(what: str | None = None) -> Iterator[list[str]]:
+    """Around the work: the library's warnings as lines on standard error, without the place in the
+    code, all of them, once each, and each when it is given, so that one before a spend is read before
+    it; and `what` is done, said where it takes long."""
     said: list[str] = []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as held:
         warnings.simplefilter("always", FairveilWarning)
         others = warnings.showwarning
 
@@ -241,30 +235,21 @@ def warnings_as_notes() -> Iterator[list[str]]:
                 note(f"note: {text}")
 
         warnings.showwarning = show
+        if what is not None:
+            held.enter_context(waiting(what))
         yield said
 
 
 def print_facts(*found: tuple[str, str]) -> None:
-    """A line a fact, `label  words`; the verdicts among the first words in colour."""
-    for label, words in ((label, on_one_line(words)) for label, words in found):
-        head = next((word for word in VERDICTS if words.startswith(word)), "")
-        style = "bad" if label == "warning" else "strong"
-        shown = painted(head, VERDICTS[head]) + words[len(head) :] if head else words
-        click.echo(f"{painted(f'{label:11} ', style) if label else ' ' * 12}{shown}")
+    """A line a fact, `label  words`."""
+    for label, words in found:
+        click.echo(f"{label:11} {on_one_line(words)}")
 
 
 def print_json(values: object) -> None:
     """A JSON document, strictly; letters that a stream cannot write are escaped as JSON does it."""
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     click.echo(json.dumps(values, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
-
-
-def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Aligned plain text, which other programs can cut."""
-    from ..show.parts import aligned
-
-    for line in aligned([tuple(heads), *(tuple(map(on_one_line, row)) for row in rows)]):
-        click.echo(line)
 
 
 def print_lines(text: str) -> None:
@@ -296,6 +281,10 @@ def written(
     checked = f"check: fairveil verify {shlex.quote(str(file))}{check}"
     yield "written", f"{out} ({files}); {checked}"
     if book is not None and statement.ledger is not None:
-        where = f"line {statement.ledger.entry} of {book.dataset} in {book.shown}"
         left = math.floor(book.balance().left_share * 1e4) / 100
-        yield "recorded", f"{where}; {left:g}% of that budget is left"
+        yield "recorded", f"{_line(statement, book)}; {left:g}% of that budget is left"
+
+
+def _line(statement: PrivacyStatement, book: Ledger) -> str:
+    assert statement.ledger is not None
+    return f"line {statement.ledger.entry} of {book.dataset} in {book.shown}"

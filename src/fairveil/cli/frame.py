@@ -44,20 +44,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem, shell_complete
 
 from .. import __version__, _checks
 from .._urls import without_password
 from ..errors import LONGEST, Complaint, Complaints, FairveilError, InputError, Overspent, nearest
 from .fields import METHODS, Field, knobs, parameters
-from .words import PANELS, RATES, WORDS, Words
+from .words import PANELS, WORDS, Words
 
 REFUSED, ELSEWHERE, FAILED, INTERRUPTED, NOBODY_READS = 2, 3, 70, 130, 141
-DEBUG, COMPLETE = "FAIRVEIL_DEBUG", "_FAIRVEIL_COMPLETE"
+DEBUG = "FAIRVEIL_DEBUG"
 ROOT = Path(__file__).parent.parent
 GROUPS = ("Models", "Evidence", "Budget", "Data", "Sharing")
 SHORT, TYPED = "fairveil.short", "fairveil.typed"
-STYLES = {"bad": "1;31", "good": "1;32", "unclear": "1;33", "hint": "36", "strong": "1"}
 READ_AS: dict[str, Any] = {"number": float, "whole": int, "path": Path, "text": str, "one": str}
 ALIASES = {
     "random_state": "--seed",
@@ -98,6 +96,19 @@ def wrong(
     return InputError.expected(expected, of=of, got=came, remedy=fix, quote=False, among=among)
 
 
+def need(
+    ok: object,
+    of: str,
+    expected: str,
+    got: object,
+    fix: str,
+    among: Iterable[object] | None = None,
+) -> None:
+    """Refuse unless `ok`."""
+    if not ok:
+        raise wrong(of, expected, got, fix, among)
+
+
 def alone(of: str, other: str, fix: str = "") -> InputError:
     """A refusal of an option that means something beside another one only."""
     fix = fix or f"Pass {other} too, or leave it out."
@@ -113,19 +124,18 @@ def require_files(
 ) -> dict[str, Path]:
     """The files to write by their endings; an error where one may not be written."""
     listed = [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
+    fix = "Name another, or replace it with --force."
     for path in listed:
-        expected, remedy = "", "Name another, or replace it with --force."
-        if endings and path.suffix.lower() not in endings:
-            expected, remedy = f"a file ending in {', '.join(endings)}", f"--out x{endings[0]}"
-        elif path.is_dir() or (path.exists() and not force):
-            expected = "a file that is not there yet"
-        elif not path.absolute().parent.is_dir():
-            expected, remedy = "a folder that is there", "Make that folder first."
-        if expected:
-            raise wrong(of, expected, str(path), remedy)
+        known = not endings or path.suffix.lower() in endings
+        end = endings[0] if endings else ""
+        need(known, of, f"a file ending in {', '.join(endings)}", str(path), f"--out x{end}")
+        free = not path.is_dir() and (force or not path.exists())
+        need(free, of, "a file that is not there yet", str(path), fix)
+        there = path.absolute().parent.is_dir()
+        need(there, of, "a folder that is there", str(path), "Make that folder first.")
     found = {path.suffix.lower(): path for path in listed}
-    if endings and len(found) < len(listed):
-        raise wrong(of, "one file of a kind", [*listed], "Name one of each.")
+    one = not endings or len(found) == len(listed)
+    need(one, of, "one file of a kind", [*listed], "Name one of each.")
     return found
 
 
@@ -134,12 +144,11 @@ def require_words(**named: str) -> None:
     from ..ledger.lines import MOST_WORDS
 
     for name, text in named.items():
-        if not (text.isprintable() and text.strip()):
-            fix = f"Say {name} in words, without line breaks."
-            raise wrong(name, "some words on one line", text, fix)
-        if len(text) > MOST_WORDS - 100:
-            expected = f"at most {MOST_WORDS - 100} letters"
-            raise wrong(name, expected, str(len(text)), "Say it shorter.")
+        fix = f"Say {name} in words, without line breaks."
+        right = text.isprintable() and text.strip()
+        need(right, name, "some words on one line", text, fix)
+        most = f"at most {MOST_WORDS - 100} letters"
+        need(len(text) <= MOST_WORDS - 100, name, most, str(len(text)), "Say it shorter.")
 
 
 # declaring commands
@@ -161,10 +170,6 @@ class Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
             expected = {"whole": "a whole number"}.get(self.name, f"a {self.name}")
             raise wrong(of, expected, repr(value), f"Pass {of}=1, for example.") from None
 
-    def shell_complete(self, ctx: object, param: click.Parameter, incomplete: str) -> list[Any]:
-        words = [f"{name}:" for name in RATES] if param.name == "constraint" else self.choices
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
 
 def _words(name: str, called: str) -> Words:
     """The row of an option: of this command, of its last word, of all, or of the estimator's field."""
@@ -185,21 +190,19 @@ def _words(name: str, called: str) -> Words:
 class Panelled(click.Command):
     """A command whose help has panels of options, and examples."""
 
-    def __init__(
-        self, name: str, function: Any, group: str, spec: str, examples: Any, **more: Any
-    ) -> None:
+    def __init__(self, name: str, function: Any, group: str, spec: str, examples: Any) -> None:
         usual, _, rarer = spec.partition("|")
         self.group, self.examples, self.called = group, tuple(examples), name
         self.function, self.beside = function, dict[str, str]()
         params = [self._parameter(text) for text in (*usual.split(), *rarer.split())]
         self.usual = {param.name for param in params[: len(usual.split())]}
-        short = click.Option(["-h"], is_flag=True, is_eager=True, expose_value=False, hidden=True)
-        short.callback = _short_help
+        eager: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
+        short = click.Option(["-h"], hidden=True, callback=_short_help, **eager)
         words = "\n\n".join(
             " ".join(one.split()) for one in re.split(r"\n\s*\n", function.__doc__ or "")
         )
         own = name.split()[-1]
-        super().__init__(own, params=[*params, short], help=words, callback=self._call, **more)
+        super().__init__(own, params=[*params, short], help=words, callback=self._call)
 
     def _parameter(self, text: str) -> click.Parameter:
         """One word of a declaration as a parameter of click."""
@@ -277,13 +280,13 @@ class Panelled(click.Command):
                 for one in settable(method, model or "linear").values()
             ]
         for head in sorted(panels, key=lambda one: PANELS.index(one) if one in PANELS else 99):
-            with formatter.section(painted(head, "strong")):
+            with formatter.section(head):
                 formatter.write_dl(panels[head], col_max=27)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if SHORT in ctx.meta:
             formatter.write(f"\n{ctx.command_path} --help shows all options.\n")
-        with formatter.section(painted("Examples", "strong")):
+        with formatter.section("Examples"):
             for line in self.examples:
                 formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
@@ -299,16 +302,8 @@ class Group(click.Group):
                 if getattr(one, "group", "") == head
             ]
             if rows:
-                with formatter.section(painted(head or "Commands", "strong")):
+                with formatter.section(head or "Commands"):
                     formatter.write_dl(rows)
-
-
-class Whole(Panelled, Group):  # type: ignore[misc]  # `group` is the heading
-    """A command that does something by itself, and has parts."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
 
 
 def _show_version(ctx: click.Context, _: object, asked: bool) -> None:
@@ -324,12 +319,19 @@ def _short_help(ctx: click.Context, _: object, asked: bool) -> None:
         ctx.exit()
 
 
-_version = click.Option(["-V", "--version"], is_flag=True, is_eager=True, expose_value=False)
-_version.callback, _version.help = _show_version, "Show the version and exit."
 app = Group(
     "fairveil",
     help="Models that are fair to groups and private to people, with proof of both.",
-    params=[_version],
+    params=[
+        click.Option(
+            ["-V", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version and exit.",
+        )
+    ],
     no_args_is_help=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
@@ -339,18 +341,16 @@ app = Group(
 
 
 def command(
-    group: str, spec: str, *examples: str, name: str | None = None, whole: bool = False
+    group: str, spec: str, *examples: str, name: str | None = None
 ) -> Callable[[Callable[[Ask], None]], Callable[[Ask], None]]:
     """Make a function a command: of its own name or `name`; where that is two words a part of a
-    command. `whole`: it will have parts itself."""
+    command."""
 
     def declare(function: Callable[[Ask], None]) -> Callable[[Ask], None]:
         called = name or function.__name__.replace("_", "-")
-        more: dict[str, Any] = {"invoke_without_command": True} if whole else {}
-        made = (Whole if whole else Panelled)(called, function, group, spec, examples, **more)
         above = app.commands[called.split()[0]] if " " in called else app
         assert isinstance(above, click.Group)
-        above.add_command(made)
+        above.add_command(Panelled(called, function, group, spec, examples))
         return function
 
     return declare
@@ -377,18 +377,9 @@ def _of_file(path: Path, command: click.Command) -> dict[str, Any]:
     known, out = {str(one.name): one for one in command.params}, dict[str, Any]()
     for key, value in found.items():
         name = key.replace("-", "_")
-        if name not in known:
-            raise wrong(str(path), "an option of fit", key, remedy, known)
-        if isinstance(value, dict):  # numbers by group are a line each
-            value = [
-                f"{at}{dot}={value_text(one)}"
-                for at, of in value.items()
-                for dot, one in (
-                    ((f".{group}", each) for group, each in of.items())
-                    if isinstance(of, dict)
-                    else (("", of),)
-                )
-            ]
+        need(name in known, str(path), "an option of fit", key, remedy, known)
+        if isinstance(value, dict):  # [set]
+            value = [f"{name}={value_text(one)}" for name, one in value.items()]
         many = getattr(known[name], "multiple", False) and not isinstance(value, list)
         out[name] = [value] if many else value
     return out
@@ -423,9 +414,9 @@ def lines(error: BaseException, typed: Sequence[str]) -> list[str]:
     said = [[_printable(text) for text in pair] for pair in _said(error, known)]
     out = []
     for at, (what, hint) in enumerate(said):
-        out.append(f"{painted('error:', 'bad', sys.stderr)} {what}")
+        out.append(f"error: {what}")
         if at + 1 == len(said) or said[at + 1][1] != hint:
-            out.append(f"{painted('hint:', 'hint', sys.stderr)} {hint or helped}")
+            out.append(f"hint: {hint or helped}")
     return out
 
 
@@ -450,18 +441,13 @@ def _said(error: BaseException, known: Mapping[str, str]) -> Iterator[tuple[str,
         where, expected = f"{known.get(first, first)}{comma}{rest}", spoken(part.expected, known)
         hint = edit or spoken(part.remedy, known)
         if isinstance(error, Overspent):
-            hint = _fits(error.largest_epsilon)
+            fits = math.floor(error.largest_epsilon * 1000) / 1000
+            hint = "Nothing of this kind fits any more: fairveil ledger show lists what was spent."
+            if fits:
+                hint = f"The largest epsilon that fits, of all together, is {fits:g}: --epsilon {fits:g}."
         if part.nearest:
             hint = f"Did you mean {' or '.join(map(str, part.nearest))}?"
         yield f"{where}: expected {expected}, got {came}.", hint
-
-
-def _fits(most: float) -> str:
-    """What fits, rounded down."""
-    fits = math.floor(most * 1000) / 1000 if most < 1000 else most
-    if not fits:
-        return "Nothing of this kind fits any more: fairveil ledger show lists what was spent."
-    return f"The largest epsilon that fits, of all together, is {fits:g}: --epsilon {fits:g}."
 
 
 def spoken(text: str, known: Mapping[str, str]) -> str:
@@ -528,18 +514,6 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def painted(text: str, style: str, stream: Any = None) -> str:
-    """The text in a style of `STYLES`, where the stream shows colours (https://no-color.org).
-
-    >>> import io
-    >>> painted("met", "good", io.StringIO())
-    'met'
-    """
-    stream = sys.stdout if stream is None else stream
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain or not stream.isatty() else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
-
-
 # ending
 
 
@@ -563,8 +537,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def status_of(typed: Sequence[str]) -> int:
     """Run the command line and say how it ended."""
-    if COMPLETE in os.environ:  # eval "$(_FAIRVEIL_COMPLETE=bash_source fairveil)"
-        return shell_complete(app, {}, "fairveil", COMPLETE, os.environ[COMPLETE])
     _prepare_streams()
     try:
         status = _run(typed)

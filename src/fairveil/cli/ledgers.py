@@ -1,9 +1,8 @@
 """`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look, check,
-keep a copy, charge what other libraries spent."""
+keep a copy."""
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,27 +10,27 @@ from typing import Any
 import click
 
 from .. import _urls
-from .._reading import write_files
+from .._reading import read_text, write_files
 from .._waiting import waiting
 from ..errors import DataNotFoundError, LedgerError, StatementError
 from . import files
 from .evidence import statement_text
-from .frame import Ask, command, no, parts, wrong
+from .frame import Ask, command, need, no, parts, wrong
 from .words import LEDGER_VARIABLE
 
 SQLITE, LARGEST = b"SQLite format 3\x00", 1 << 30
 PROVES = """Lines and statements agree. That proves neither that all was recorded, nor that this is \
 the newest copy: hold it against copies kept elsewhere."""
 
-parts("ledger", "Budget", "Privacy budgets that many releases share, and their history.")
+parts("ledger", "Budget", "Privacy budgets that many releases share.")
 
 
 def _place(url: str | None) -> str:
     """The address that was said, or the one that stands in for it."""
     found = files.ledger_address(url)
     if found is None:
-        remedy = f"Name a file, postgresql://..., or set {LEDGER_VARIABLE}."
-        raise wrong("url", "an address", None, remedy)
+        fix = f"Name a file, postgresql://..., or set {LEDGER_VARIABLE}."
+        raise wrong("url", "an address", None, fix)
     return found
 
 
@@ -66,10 +65,9 @@ def ledger_create(ask: Ask) -> None:
             raise wrong(name, "nothing beside --from", value, "The exported ledger says it.")
         begun = Ledger.restore(_place(ask.url), _document(export))
     else:
+        fix = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
         for name in ("dataset", "epsilon", "delta"):
-            if getattr(ask, name) is None:
-                remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-                raise wrong(name, "a value", None, remedy)
+            need(getattr(ask, name) is not None, name, "a value", None, fix)
         said |= {"columns": ask.sensitive or None, "production": ask.production}
         begun = Ledger.create(_place(ask.url), ask.dataset, schema=schema_of(ask.schema), **said)
     files.print_lines(str(begun))
@@ -82,11 +80,15 @@ def ledger_create(ask: Ask) -> None:
     "URL? --dataset --out --json --force",
     "fairveil ledger show budget.db",
     "fairveil ledger show budget.db --out budget.html",
+    "fairveil ledger show budget.db --out copy.json",
     name="ledger show",
 )
 def ledger_show(ask: Ask) -> None:
-    """Show the budget, what is spent and left, and every release; of several data sets a line
-    each."""
+    """Show the budget, what is spent and left, and every release; of several data sets a line each.
+
+    With --out copy.json it writes all lines, readable by you alone: keep that where others cannot
+    write. `ledger check` reads it, and `ledger create --from` restores it.
+    """
     from ..ledger import Ledger
 
     place, name = _place(ask.url), ask.dataset
@@ -96,44 +98,18 @@ def ledger_show(ask: Ask) -> None:
         {"dataset": one.dataset, "terms": one.terms.to_dict(), "balance": one.balance().to_dict()}
         for one in shown
     ]
+    several = len(shown) > 1
+    text = "\n".join(str(one.balance() if several else one) for one in shown)
     told, title = {"address": shown[0].shown, "ledgers": ledgers}, shown[0].dataset
-
-    def words() -> None:
-        several = len(shown) > 1
-        files.print_lines("\n".join(str(one.balance() if several else one) for one in shown))
-
     title = f"The budget of {files.on_one_line(title)}"
-    files.deliver(ask, told, words, page=shown[0], title=title)
 
+    def record(path: Path) -> None:
+        write_files({path: shown[0].export()}, mode=0o600)
 
-@command(
-    "",
-    "URL? --dataset --last=20 --purpose --json",
-    "fairveil ledger history budget.db",
-    'fairveil ledger history budget.db --purpose "spring model"',
-    name="ledger history",
-)
-def ledger_history(ask: Ask) -> None:
-    """List the last lines: number, time, who, what happened, purpose, its share of the budget, and
-    what was charged after it."""
-    from ..ledger.lines import WHOLE
-    from ..show.numbers import spent
+    def say() -> None:
+        files.print_lines(text)
 
-    if ask.last < 1:
-        raise wrong("last", "at least 1", ask.last, "Pass --last 20.")
-    ledger, wanted = _opened(ask), (ask.purpose or "").casefold()
-    found = deque((one for one in ledger.history() if wanted in one.purpose.casefold()), ask.last)
-    heads = ("line", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend")
-
-    def row(line: Any) -> tuple[str, ...]:
-        given = "-" * (line.units < 0) + spent(abs(line.units) / WHOLE) if line.units else ""
-        sums = (given, spent(min(1.0, line.spent / WHOLE)), line.spend[:8])
-        about = (line.at[:19].replace("T", " "), line.who, line.kind, line.purpose or "-")
-        return (str(line.number), *about, *sums)
-
-    told = {"address": ledger.shown, "dataset": ledger.dataset}
-    told |= {"entries": [line.to_dict() for line in found]}
-    files.deliver(ask, told, lambda: files.print_table(heads, map(row, found)))
+    files.deliver(ask, told, say, page=shown[0], title=title, record=record)
 
 
 @command(
@@ -169,8 +145,9 @@ def ledger_check(ask: Ask) -> None:
             if receipt and receipt.dataset not in ledgers:
                 found.append(Finding(True, f"{receipt.dataset!r}, of its receipt, is not checked"))
             else:
-                known = ledgers[receipt.dataset][0] if receipt else []
-                found += statement_findings(statement, known)
+                found += statement_findings(
+                    statement, ledgers[receipt.dataset][0] if receipt else []
+                )
             if receipt and first.setdefault(receipt, file) != file:
                 words = f"{first[receipt]} has the same receipt: it holds one release"
                 found.append(Finding(False, words))
@@ -181,14 +158,13 @@ def ledger_check(ask: Ask) -> None:
 
     def say() -> None:
         for _, words, found in told:
-            click.echo(files.on_one_line(words))
+            files.print_lines(words)
             for one in found:
                 kind = "CONTRADICTION" if one.grave else "note"
-                click.echo(f"  {kind}: {files.on_one_line(one.sentence)}")
+                files.print_lines(f"  {kind}: {one.sentence}")
         click.echo(f"Consistent. {PROVES}" if agrees else "Inconsistent.")
 
-    whole = {"consistent": agrees, "address": shown, **lists, "proves": PROVES}
-    files.deliver(ask, whole, say)
+    files.deliver(ask, {"consistent": agrees, "address": shown, **lists, "proves": PROVES}, say)
     if not agrees:
         no()
 
@@ -233,27 +209,5 @@ def _examined(file: Path) -> Any:
 
 
 def _document(file: Path) -> str:
-    from .._reading import read_text
-
-    remedy, what = "Pass what `fairveil ledger export` wrote.", "a file that can be read"
-    return read_text(file, what=what, most=LARGEST, remedy=remedy, error=LedgerError)
-
-
-@command(
-    "",
-    "URL? --dataset --out --force",
-    "fairveil ledger export budget.db --out people.json",
-    "fairveil ledger export postgresql://team@host/base -o people.json",
-    name="ledger export",
-)
-def ledger_export(ask: Ask) -> None:
-    """Write all lines as one JSON document, readable by you alone: to keep where others cannot write.
-
-    Exit status: 0 written, 2 refused.
-    """
-    document = _opened(ask).export()
-    if ask.out is None:
-        click.echo(document, nl=False)
-        return
-    write_files({ask.out: document}, mode=0o600)
-    click.echo(f"Written: {ask.out}. Check it: fairveil ledger check {quote(str(ask.out))}")
+    fix, what = "Pass what `fairveil ledger show --out copy.json` wrote.", "a file that can be read"
+    return read_text(file, what=what, most=LARGEST, remedy=fix, error=LedgerError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -20,14 +22,14 @@ from .files import (
     on_one_line,
     opened,
     print_facts,
-    print_table,
+    print_lines,
     require_folder,
     spending,
-    warnings_as_notes,
+    working,
     written,
 )
 from .files import price as price_of
-from .frame import Ask, command, no, wrong
+from .frame import Ask, command, need, no, wrong
 
 if TYPE_CHECKING:
     from ..facts import Schema
@@ -63,9 +65,9 @@ def fit(ask: Ask) -> None:
     require_folder(ask.out, MODEL, force=ask.force)
     _checks.fraction(holdout=ask.holdout, high_open=True)
     wishes = asked(ask)
-    if wishes.grid and ask.holdout:
-        remedy = "Leave it out: a search sets rows aside itself (--set holdout=0.3)."
-        raise wrong("holdout", "nothing beside --grid", ask.holdout, remedy)
+    fix = "Leave it out: a search sets rows aside itself (--set holdout=0.3)."
+    both = wishes.grid and ask.holdout
+    need(not both, "holdout", "nothing beside --grid", ask.holdout, fix)
     schema, place, held = with_roles(ask), Place(ask.table, ask.query), None
     book = opened(ask)
     with waiting("Reading the table"):
@@ -73,39 +75,35 @@ def fit(ask: Ask) -> None:
         if ask.holdout:
             rows, held = split(rows, ask.holdout, ask.seed)
             held = one_of_each(held, ask.seed)
-    own = {"schema": _less(schema, ask.holdout), **wishes.for_groups(rows)}
+    schema, public = _less(schema, ask.holdout), schema
     if wishes.grid:
-        work = _search(ask, wishes, wishes.built(**own), book)
+        work = _search(ask, wishes, wishes.built(schema=schema), book)
     else:
-        work = wishes.built(random_state=ask.seed, ledger=book, **own)
+        work = wishes.built(random_state=ask.seed, ledger=book, schema=schema)
 
     def model() -> Any:
         """What is written; what only this command knows goes into its statement, once."""
-        if wishes.grid:
-            return work.best_estimator_
-        return _described(ask, work)
+        return work.best_estimator_ if wishes.grid else _described(ask, work)
 
     def done() -> Any:
         fitted = hasattr(work, "best_estimator_" if wishes.grid else "model_")
-        return work.privacy_ if fitted and wishes.grid else model().privacy_ if fitted else None
+        return (work if wishes.grid else model()).privacy_ if fitted else None
 
     from ..estimators import save
 
     with spending(ask, MODEL, done, lambda folder: save(model(), folder), book) as made:
         assert made is not None
-        with warnings_as_notes() as notes, waiting("Fitting"):
+        with working("Fitting") as notes:
             work.fit(rows)
-        report = None
+        report, said = None, [*_found(work)] if wishes.grid else []
         if not wishes.grid:
-            from . import results
+            from . import judged
 
-            title, subject = f"Model report: {schema.target}", f"{type(work).__name__}, fitted to"
+            title, told = f"Model report: {public.target}", f"{type(work).__name__}, fitted to"
+            subject = f"{told} {place.shown}."
             with waiting("Measuring"):
-                told = f"{subject} {place.shown}."
-                report = results.report_of(model(), title, told, wishes.notions, held, notes)
-            said = (*results.facts(report), *_certified(work))
-        else:
-            said = tuple(_found(work))
+                report = judged.report_of(model(), title, subject, held, notes)
+            said = [*judged.facts(report), *_certified(work)]
         made.free()
         save(model(), made.folder)
         if report is not None:
@@ -133,27 +131,16 @@ def _less(schema: Schema, share: float) -> Schema:
 
 def _described(ask: Ask, clf: Any) -> Any:
     """The fitted model, whose statement says what was measured beside it, and what its caller says."""
-    from .tables import coins_in_words, without_coins
+    from .tables import held_out
 
-    statement, promise = clf.privacy_, clf.privacy_.promise
+    statement = clf.privacy_
     if (outside := statement.not_covered) and outside[-1].startswith("rows held out: "):
         return clf
     if ask.holdout:
         what = "their exact errors, gaps and counts stand in report.html"
-        by_person = promise.unit is not None
-        if by_person:
-            what = f"one row of each of these persons was measured, drawn by a coin; {what}"
-        coins = coins_in_words(
-            ask.holdout,
-            seeded=ask.seed is not None,
-            presence_is_private=promise.neighbours == "add-remove",
-            by_person=by_person,
-        )
-        outside = (*outside, f"rows held out: {coins}; {what}")
+        statement = held_out(statement, ask.holdout, seeded=ask.seed is not None, measured=what)
     clf.privacy_ = replace(
         statement,
-        facts=without_coins(statement.facts, ask.holdout),
-        not_covered=outside,
         tuning=ask.tuning or statement.tuning,
         earlier_releases=ask.earlier_releases or statement.earlier_releases,
     )
@@ -215,12 +202,9 @@ def plan(ask: Ask) -> None:
     from .tables import with_roles
 
     wishes, schema = asked(ask), with_roles(ask)
-    for of in wishes.by_group:
-        raise wrong(of, "a number", "one a group", "Pass one number for all groups.")
     shares = _shares(ask.shares or (), schema)
-    with warnings_as_notes():
+    with working():
         found = wishes.built(schema=schema).plan(rows=ask.rows, shares=shares)
-
     deliver(ask, found)
     if found.can_be_enforced is False:
         no()
@@ -261,7 +245,7 @@ def predict(ask: Ask) -> None:
         _checks.whole(seed=ask.seed)
     from ..estimators import load
     from ..estimators.pages import by_chance
-    from .models import shown_to
+    from .judged import shown_to
     from .tables import Place, picked
 
     clf, place = load(ask.dir), Place(ask.table, ask.query)
@@ -274,26 +258,22 @@ def predict(ask: Ask) -> None:
     if ask.proba and law is not None:
         names = [f"probability[{name}]" for name in clf.classes_.tolist()]
         added |= dict(zip(names, law.T, strict=True))
-    if twice := sorted(set(added) & set(kept)):
-        raise wrong("keep", "another name", twice, "Leave it out of --keep.")
+    twice = sorted(set(added) & set(kept))
+    need(not twice, "keep", "another name", twice, "Leave it out of --keep.")
     content = _csv({**kept, **added})
     if ask.out is not None:
         write_files({ask.out: content})
+        click.echo(f"Written: {ask.out} ({len(decided):,} rows)")
     if chance:
         again = f"by --seed {ask.seed}" if ask.seed is not None else "anew at every call"
         how = f"decisions were drawn from their distribution, {again}"
         note(f"note: this classifier is randomized: {how}")
-    if ask.out is not None:
-        click.echo(f"Written: {ask.out} ({len(decided):,} rows)")
-        return
-    for part in content:  # in UTF-8, as in a file, whatever a terminal's own letters are
+    for part in content if ask.out is None else ():  # in UTF-8, as in a file
         click.echo(part, nl=False)
 
 
 def _csv(columns: dict[str, Any]) -> Iterator[bytes]:
     """The file: its header, then some rows at a time."""
-    import csv
-    import io
 
     def lines(rows: Iterable[Iterable[Any]]) -> bytes:
         text = io.StringIO()
@@ -325,26 +305,20 @@ def frontier(ask: Ask) -> None:
     folder, which is named on standard error.
     """
     from ..fairness.notions import parse
-    from .tables import (
-        Place,
-        coins_in_words,
-        one_of_each,
-        rows_of,
-        split,
-        with_roles,
-        without_coins,
-    )
+    from .tables import Place, held_out, one_of_each, rows_of, split, with_roles
 
     require_folder(ask.out, SWEEP, force=ask.force)
-    if ask.keep is not None and ask.keep.exists():
-        remedy = "Name another: a folder for each model is made in it."
-        raise wrong("keep", "a folder that is not there yet", str(ask.keep), remedy)
+    fix, there = "Name another: a folder for each model is made in it.", ask.keep
+    free = there is None or not there.exists()
+    need(free, "keep", "a folder that is not there yet", str(there), fix)
     given = ask.constraint or ["demographic_parity"]
     swept: Any = [parse(one) if ":" in one else one.strip().replace("-", "_") for one in given]
     steps, budgets = _numbers("gaps", ask.gaps), _numbers("epsilons", ask.epsilons)
     _checks.fraction(holdout=ask.holdout, low_open=True, high_open=True)
     schema, book = with_roles(ask), opened(ask)
     from ..estimators import FairClassifier
+    from ..show.parts import listed
+    from ..show.report import Report
     from ..study import frontier as study
 
     place, seed = Place(ask.table, ask.query), None if ask.seeds is None else 0
@@ -352,40 +326,46 @@ def frontier(ask: Ask) -> None:
         rows, held = split(rows_of(schema, place), ask.holdout, seed)
         held = one_of_each(held, seed)
     promise = ask.named("delta protects")
-    template = FairClassifier(schema=_less(schema, ask.holdout), ledger=book, **promise)
-    done: list[Frontier] = []
+    own = FairClassifier(schema=_less(schema, ask.holdout), ledger=book, **promise)
+    done, figure = list[Any](), list[Any]()
 
     def save(folder: Path) -> None:
         _save_sweep(done[0], folder, ask.keep and folder / "models")
 
     with spending(ask, SWEEP, lambda: done[0].privacy if done else None, save, book) as made:
-        with warnings_as_notes() as notes, waiting("Fitting the models"):
-            found = study(
-                rows,
-                constraint=swept[0] if len(swept) == 1 else swept,
-                gaps=steps,
-                epsilons=budgets,
-                seeds=ask.seeds,
-                test=held,
-                estimator=template,
-            )
-            told, presence = found.privacy, found.privacy.promise.neighbours == "add-remove"
-            how = coins_in_words(ask.holdout, seeded=seed is not None, presence_is_private=presence)
+        assert made is not None
+        one, how = swept[0] if len(swept) == 1 else swept, {"seeds": ask.seeds, "estimator": own}
+        with working("Fitting the models") as notes:
+            found = study(rows, constraint=one, gaps=steps, epsilons=budgets, test=held, **how)
             what = "their exact errors and gaps are shown beside the models"
-            outside = (*told.not_covered, f"rows held out: {how}; {what}")
-            facts = without_coins(told.facts, ask.holdout)
-            done.append(replace(found, privacy=replace(told, facts=facts, not_covered=outside)))
-        files = _write_sweep(done[0], place.shown, notes, made, ask.keep)
-    click.echo(done[0].summary)
-    names = ("epsilon", "target", "held_out_gap", "error")
-    print_table(
-        ("epsilon", "required", "held-out gap", "error"),
-        [
-            ["-" if line[name] is None else f"{line[name]:.4g}" for name in names]
-            for line in done[0].table()
-        ],
-    )
-    print_facts(*written(ask.out, files, done[0].privacy, book))
+            told = held_out(found.privacy, ask.holdout, seeded=seed is not None, measured=what)
+            done.append(found := replace(found, privacy=told))
+        if found.series:
+            figure = found.shown(dataset=f"{found.held_out_rows:,} held-out rows")
+        else:
+            notes.append("There is no plot: every gap is undefined on the held-out rows.")
+            note(f"note: {notes[-1]}")
+        title = "What fairness and privacy cost"
+        report = Report(
+            f"{title}: {found.measure}",
+            subject=on_one_line(f"Models of {place.shown}, one for every epsilon and bound."),
+            statement=told,
+            all_models=told,
+            statement_file="statement.json",
+            sections=((title, listed(*figure)),) if figure else (),
+            notes=(found.summary, *notes),
+        )
+        made.free()
+        _save_sweep(found, made.folder, ask.keep)
+        if figure:
+            (made.folder / "frontier.svg").write_text(f"{figure[0].to_svg()}\n", encoding="utf-8")
+        report.write(made.folder / "report.html")
+        made.move()
+    models = "" if ask.keep is None else f"; models in {ask.keep}"
+    files = f"frontier.json, {'frontier.svg, ' * bool(figure)}report.html, statement.json"
+    print_lines(str(found))
+    files = f"{files} of all models together{models}"
+    print_facts(*written(ask.out, files, told, book))
 
 
 def _numbers(of: str, text: str) -> tuple[float, ...]:
@@ -403,9 +383,8 @@ def _numbers(of: str, text: str) -> tuple[float, ...]:
         remedy = f"Pass --{of} 0.1,0.05, for example."
         raise wrong(of, "numbers between commas", text, remedy) from None
     for number in found:
-        if of == "gaps" and number >= 1:
-            remedy = asked_back("max_gap", number, "--gaps {}")
-            raise wrong(of, "bounds from 0 to below 1", text, remedy)
+        fix = asked_back("max_gap", number, "--gaps {}") if number >= 1 else ""
+        need(of != "gaps" or not fix, of, "bounds from 0 to below 1", text, fix)
     return found
 
 
@@ -424,37 +403,6 @@ def _save_sweep(found: Frontier, folder: Path, models: Path | None = None) -> No
         clf.privacy_ = replace(clf.privacy_, earlier_releases=said)
         of = "" if gap is None else f"-gap-{gap:g}"
         save(clf, models / f"epsilon-{epsilon:g}{of}{'' if seed is None else f'-seed-{seed}'}")
-
-
-def _write_sweep(found: Frontier, source: str, notes: list[str], made: Any, keep: Any) -> str:
-    from ..show.parts import listed
-    from ..show.report import Report
-
-    figure: list[Any] = []
-    if any(line["held_out_gap"] is not None for line in found.table()):
-        figure = list(found.shown(dataset=f"{found.held_out_rows:,} held-out rows"))
-    else:
-        notes.append("There is no plot: every gap is undefined on the held-out rows.")
-        note(f"note: {notes[-1]}")
-    title = "What fairness and privacy cost"
-    report = Report(
-        f"{title}: {found.measure}",
-        subject=on_one_line(f"Models of {source}, one for every epsilon and bound."),
-        statement=found.privacy,
-        all_models=found.privacy,
-        statement_file="statement.json",
-        sections=((title, listed(*figure)),) if figure else (),
-        notes=(found.summary, *notes),
-    )
-    made.free()
-    _save_sweep(found, made.folder, keep)
-    if figure:
-        (made.folder / "frontier.svg").write_text(f"{figure[0].to_svg()}\n", encoding="utf-8")
-    report.write(made.folder / "report.html")
-    made.move()
-    more = "frontier.svg, " * bool(figure)
-    models = "" if keep is None else f"; models in {keep}"
-    return f"frontier.json, {more}report.html, statement.json of all models together{models}"
 
 
 # the demo
@@ -486,7 +434,7 @@ def demo(ask: Ask) -> None:
     from ..fairness import DemographicParity
     from ..models.folders import Staged
     from ..study import frontier as study
-    from .results import facts
+    from .judged import facts
     from .tables import split
 
     started, people = time.monotonic(), data.synthetic.GroupedClasses(**LAW)
@@ -496,13 +444,13 @@ def demo(ask: Ask) -> None:
     click.echo(f"Data: {PEOPLE:,} people who do not exist")
     click.echo(f"One model to be certified, then {len(EPSILONS) * len(GAPS)} private ones ...")
     sweep: Any = {"gaps": GAPS, "test": held, "estimator": FairClassifier(**known)}
-    with warnings_as_notes() as notes, waiting("Fitting the models"):
+    with working("Fitting the models") as notes:
         clf = FairClassifier(asked, epsilon=CHOSEN[0], random_state=ask.seed, **known)
         clf.fit(train)
         seeds = None if ask.seed is None else (ask.seed,)
         found = study(train, epsilons=EPSILONS, seeds=seeds, **sweep)
         free = study(train, epsilons=(math.inf,), seeds=(0,), **sweep)  # without noise: no seed
-    report = _demo_report(found, free, clf, held, asked, notes)
+    report = _demo_report(found, free, clf, held, notes)
     said = tuple(facts(report))
     with Staged(ask.out, replaces=SWEEP) as made:
         save(clf, made.folder)
@@ -516,16 +464,16 @@ def demo(ask: Ask) -> None:
     print_facts(("done", f"in {seconds:.0f} s: open {ask.out / 'report.html'}"))
 
 
-def _demo_report(found: Any, free: Any, clf: Any, held: Any, asked: Any, notes: list[str]) -> Any:
+def _demo_report(found: Any, free: Any, clf: Any, held: Any, notes: list[str]) -> Any:
     from ..show.parts import Note, listed
-    from .results import report_of
+    from .judged import report_of
 
     title = "A fair and private model of made-up people"
     subject = "Steps of three numbers; a quarter of the people held out. Privacy is record-level."
     shown = replace(found, published=free.series).shown(dataset="Made-up people")
     price = Note(f"The price of this sweep, apart from the model above: {found.summary}")
     return replace(
-        report_of(clf, title, subject, [asked], held, notes),
+        report_of(clf, title, subject, held, notes),
         method="RaCO-DP, an additive model, to be certified",
         sections=(("The sweep: what fairness and privacy cost", listed(price, *shown)),),
         not_covered=(

@@ -7,22 +7,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .._reading import write_files
-from .files import warnings_as_notes
-from .frame import Ask, alone, command, wrong
-
-if TYPE_CHECKING:
-    from ..serving.records import Records
+from .files import working
+from .frame import Ask, alone, command, need
 
 DEMO = Path("fairveil-door")
+LISTED = "List them: fairveil serve --config holder.toml --list."
 
 
 @command(
@@ -45,54 +41,48 @@ def export(ask: Ask) -> None:
         if getattr(ask, name):
             other = f"--out with {'.sql' if is_card else '.md'}"
             raise alone(name, other, "Leave it out, or name another file.")
-    from ..estimators import load
+    from ..estimators import Certificate, load
+    from ..export import sql_query
+    from ..show.card import model_card
 
-    clf = load(ask.dir)
+    clf, report = load(ask.dir), ask.dir / "report.json"
     if is_card:
-        content = _card(clf, ask)
+        given = None if ask.certificate is None else Certificate.load(ask.certificate)
+        content = model_card(clf, certificate=given, report=report if report.is_file() else None)
     else:
-        from ..export import sql_query
-
         how: Any = {"table": ask.table or "rows", "keep": tuple(ask.keep)}
         content = sql_query(clf, **how, materialized=ask.materialized or None)
     write_files({ask.out: content})
     click.echo(f"Written: {ask.out} ({len(content.encode()):,} bytes)")
 
 
-def _card(clf: Any, ask: Ask) -> str:
-    """A model card for Hugging Face."""
-    from ..estimators import Certificate
-    from ..show.card import model_card
-
-    report = ask.dir / "report.json"
-    given = None if ask.certificate is None else Certificate.load(ask.certificate)
-    return str(model_card(clf, certificate=given, report=report if report.is_file() else None))
-
-
 @command(
     "Sharing",
-    "--config --demo --folder@demo --port --check --quiet",
+    """--config --demo --issue@config --list@config | --folder@demo --port --check --quiet --role@issue
+    --days@issue --dataset@issue --protects@issue --method@issue --epsilon-a-day@issue --revoke@config
+    --stop@config""",
     "fairveil serve --config holder.toml",
-    "fairveil serve --config holder.toml --check",
+    "fairveil serve --config holder.toml --issue 'R. Weber'",
     "fairveil serve --demo",
-    whole=True,
 )
 def serve(ask: Ask) -> None:
     """Serve data sets to analysts, who fit models on them and see no row.
 
-    Exit status: 0 stopped, 2 refused.
+    With --issue, --revoke, --stop or --list it serves nothing, but looks after tokens and runs. A
+    token is shown once. A run that is stopped is charged what it released.
+
+    Exit status: 0 stopped, or done; 2 refused.
     """
-    if click.get_current_context().invoked_subcommand is not None:
-        return
-    if (ask.config is None) == (not ask.demo):
-        got, remedy = "both" if ask.demo else "neither", "Pass --config holder.toml, or --demo."
-        raise wrong("config", "--config or --demo", got, remedy)
-    if ask.port is not None and not 0 <= ask.port < 1 << 16:
-        remedy = "Pass --port 8422, for example; 0 takes one that is free."
-        raise wrong("port", "a port from 0 to 65535", ask.port, remedy)
+    got, fix = "both" if ask.demo else "neither", "Pass --config holder.toml, or --demo."
+    need((ask.config is None) == ask.demo, "config", "--config or --demo", got, fix)
+    fix = "Pass --port 8422, for example; 0 takes one that is free."
+    need(0 <= (ask.port or 0) < 1 << 16, "port", "a port from 0 to 65535", ask.port, fix)
     for name in ("starlette", "uvicorn", "cryptography"):
-        if importlib.util.find_spec(name) is None:
-            raise wrong("serve", name, f"no {name}", "pip install 'fairveil[serve]'")
+        there = importlib.util.find_spec(name) is not None
+        need(there, "serve", name, f"no {name}", "pip install 'fairveil[serve]'")
+    if ask.named("issue revoke stop") or ask.list:
+        _look_after(ask)
+        return
     from ..serving.app import running
     from ..serving.holder import Holder, prepare_demo
     from ..serving.runs import Server
@@ -101,7 +91,7 @@ def serve(ask: Ask) -> None:
     if ask.demo:
         config = prepare_demo(ask.folder or DEMO, 8422 if ask.port is None else ask.port)
     holder = Holder.load(config)
-    with warnings_as_notes():
+    with working():
         server = Server(holder if ask.port is None else replace(holder, port=ask.port))
     try:
         if ask.check:
@@ -141,108 +131,43 @@ def _wait() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-@contextmanager
-def _records(ask: Ask) -> Iterator[Records]:
-    from ..serving.holder import Holder
-    from ..serving.records import Records
-
-    records = Records(Holder.load(ask.config).folder, serves=False)
-    try:
-        yield records
-    finally:
-        records.close()
-
-
-@command(
-    "",
-    """--config! --name! --role=analyst --days=90 --dataset --protects --method --epsilon-a-day""",
-    "fairveil serve token --config holder.toml --name 'R. Weber'",
-    "fairveil serve token --config holder.toml --name auditor --role auditor",
-    "fairveil serve token --config holder.toml --name W --epsilon-a-day 1",
-    name="serve token",
-)
-def token(ask: Ask) -> None:
-    """Issue a token, and show it this once.
-
-    Exit status: 0 issued, 2 refused.
-    """
-    if not ask.name.strip() or not ask.name.isprintable() or len(ask.name) > 100:
-        remedy = "Pass --name 'R. Weber, university'."
-        raise wrong("name", "a line of at most 100 letters", ask.name, remedy)
+def _look_after(ask: Ask) -> None:
+    """Issue or revoke a token, stop a run, or list both; secrets are not kept."""
+    if ask.issue is not None:
+        right = ask.issue.strip() and ask.issue.isprintable() and len(ask.issue) <= 100
+        fix = "Pass --issue 'R. Weber, university'."
+        need(right, "issue", "a line of at most 100 letters", ask.issue, fix)
     for name, number in ask.named("days epsilon_a_day").items():
-        if not 0 < number < 1e6:
-            raise wrong(name, "a number above 0", number, f"Pass {name}=1, for example.")
-    from ..serving.records import Scope, Tokens
+        need(0 < number < 1e6, name, "a number above 0", number, f"Pass {name}=1, for example.")
+    from ..serving.holder import Holder
+    from ..serving.records import STOP, Records, Scope, Tokens
 
     protected = tuple(one.replace("-", "_") for one in ask.protects) or None
-    opens, methods = tuple(ask.dataset) or None, tuple(ask.method) or None
-    scope = Scope(opens, protected, methods, ask.epsilon_a_day)
-    with _records(ask) as records:
-        click.echo(Tokens(records).issue(ask.name, ask.role, days=ask.days, scope=scope))
-
-
-@command("", "--config!", "fairveil serve tokens --config holder.toml", name="serve tokens")
-def tokens(ask: Ask) -> None:
-    """List tokens: whose each is, what it opens, when it ends. Secrets are not kept."""
-    from ..serving.records import Tokens
-
-    with _records(ask) as records:
-        for one in Tokens(records).all():
+    opens = tuple(ask.dataset) or None
+    scope = Scope(opens, protected, tuple(ask.method) or None, ask.epsilon_a_day)
+    records = Records(Holder.load(ask.config).folder, serves=False)
+    try:
+        tokens = Tokens(records)
+        if ask.issue is not None:
+            days = 90.0 if ask.days is None else ask.days
+            click.echo(tokens.issue(ask.issue, ask.role or "analyst", days=days, scope=scope))
+        if ask.revoke is not None:
+            done = tokens.revoke(ask.revoke)
+            need(done, "revoke", "a token that holds", ask.revoke, LISTED)
+            click.echo(f"Revoked: {ask.revoke}")
+        if ask.stop is not None:
+            found = records.run(ask.stop)
+            is_open = found is not None and found.state == "open"
+            need(is_open, "stop", "a run that is open", ask.stop, LISTED)
+            records.put(ask.stop, how=STOP)
+            click.echo(f"To be stopped: {ask.stop}")
+        names = tokens.names()
+        for one in tokens.all() if ask.list else ():
             state = "holds" if one.holds_at(time.time()) else "ended"
-            click.echo(f"{one.id}  {state}  {one.role}  {one.name}  ({one.scope.words})")
-
-
-@command(
-    "",
-    "TOKEN --config!",
-    "fairveil serve revoke 3f2a9c1b7d04 --config holder.toml",
-    name="serve revoke",
-)
-def revoke(ask: Ask) -> None:
-    """End a token now.
-
-    Exit status: 0 revoked, 2 refused.
-    """
-    from ..serving.records import Tokens
-
-    with _records(ask) as records:
-        if not Tokens(records).revoke(ask.token):
-            remedy = "List them: fairveil serve tokens --config holder.toml."
-            raise wrong("token", "a token that holds", ask.token, remedy)
-        click.echo(f"Revoked: {ask.token}")
-
-
-@command("", "--config!", "fairveil serve runs --config holder.toml", name="serve runs")
-def runs(ask: Ask) -> None:
-    """List the latest runs: whose, of which data set, and how each ended."""
-    from ..serving.records import Tokens
-
-    with _records(ask) as records:
-        names = Tokens(records).names()
-        for run in records.runs(most=200):
-            state = f"{run.state}, {run.how}" if run.how else run.state
-            whose = names.get(run.token, run.token)
-            click.echo(f"{run.id}  {state}  {whose}  {run.dataset}  epsilon {run.epsilon:g}")
-
-
-@command(
-    "",
-    "RUN --config!",
-    "fairveil serve stop 9284df23a3282cd2 --config holder.toml",
-    name="serve stop",
-)
-def stop(ask: Ask) -> None:
-    """Stop a run: it is charged what it released. The server does it within seconds, or when it is
-    next up.
-
-    Exit status: 0 noted, 2 refused.
-    """
-    from ..serving.records import STOP
-
-    with _records(ask) as records:
-        found = records.run(ask.run)
-        if found is None or found.state != "open":
-            remedy = "List them: fairveil serve runs --config holder.toml."
-            raise wrong("run", "a run that is open", ask.run, remedy)
-        records.put(ask.run, how=STOP)
-        click.echo(f"To be stopped: {ask.run}")
+            click.echo(f"token {one.id}  {state}  {one.role}  {one.name}  ({one.scope.words})")
+        for run in records.runs(most=200) if ask.list else ():
+            state, whose = ", ".join(filter(None, (run.state, run.how))), names.get(run.token)
+            whose = f"{whose or run.token}  {run.dataset}"
+            click.echo(f"run {run.id}  {state}  {whose}  epsilon {run.epsilon:g}")
+    finally:
+        records.close()

@@ -32,8 +32,8 @@ import numpy.typing as npt
 
 from .._urls import without_password
 from ..errors import DataNotFoundError, InputError, SchemaError, within
-from .files import warnings_as_notes
-from .frame import Ask, wrong
+from .files import working
+from .frame import Ask, need, wrong
 
 if TYPE_CHECKING:
     from ..data import EncodedRows
@@ -96,12 +96,12 @@ def wrong_file(path: Path, error: Exception) -> SchemaFileError:
 def named_roles(ask: Ask, schema: Schema | None) -> tuple[str, tuple[str, ...]]:
     """The target and the sensitive columns: the command line's words first, then the schema's."""
     target = ask.target or (None if schema is None else schema.target)
+    fix = "Name the column to predict: --target hired, for example."
     if target is None:
-        remedy = "Name the column to predict: --target hired, for example."
-        raise wrong("target", "a column", None, remedy)
+        raise wrong("target", "a column", None, fix)
     groups = tuple(ask.sensitive or (() if schema is None else schema.sensitive))
-    if target in groups or len(set(groups)) < len(groups):
-        raise wrong("roles", "distinct columns", [target, *groups], "Name each column once.")
+    once = len({target, *groups}) == 1 + len(groups)
+    need(once, "roles", "distinct columns", [target, *groups], "Name each column once.")
     return target, groups
 
 
@@ -141,7 +141,7 @@ class Place:
         mapped from the disk. `how`: of `data.open`."""
         from ..data import open as open_rows
 
-        with warnings_as_notes():  # that rows go to the disk is said before they do
+        with working():  # that rows go to the disk is said before they do
             self.kind()
             return open_rows(self.address, schema, query=self.query, **how)
 
@@ -152,10 +152,10 @@ class Place:
         from ..data.reading import chunks_of
 
         kind = self.kind()
-        if kind == "store" or (kind != "sql" and not Path(self.address).is_file()):
-            got = "a coded store" if kind == "store" else "several files"
-            remedy = "Pass one table; a store, and several files, are read by a schema alone."
-            raise wrong(self.shown, "a table", got, remedy)
+        one = kind != "store" and (kind == "sql" or Path(self.address).is_file())
+        got = "a coded store" if kind == "store" else "several files"
+        fix = "Pass one table; a store, and several files, are read by a schema alone."
+        need(one, self.shown, "a table", got, fix)
         names = list(self.kinds())
         there = only is None or set(only) <= set(names)
         read = [name for name in names if there and (only is None or name in only)]
@@ -322,17 +322,26 @@ def set_aside(rows: int, share: float, seed: int | None) -> npt.NDArray[np.bool_
     return out
 
 
-def coins_in_words(
-    share: float, *, seeded: bool, presence_is_private: bool, by_person: bool = False
-) -> str:
-    """How rows were set aside, for a statement."""
+def held_out(statement: Any, share: float, *, seeded: bool, measured: str) -> Any:
+    """The statement, which says how rows were set aside and what was `measured` of them; its number of
+    rows is the schema's less these."""
+    promise = statement.promise
+    by_person = promise.unit is not None
     whose = "each person, with all of their rows," if by_person else "each row of the table"
     how = f"{whose} was set aside with probability {share:g} {COIN[seeded]}"
-    how = how.replace("no other row", "no other person") if by_person else how
-    if seeded and presence_is_private:
+    if by_person:
+        how = how.replace("no other row", "no other person")
+        measured = f"one row of each of these persons was measured, drawn by a coin; {measured}"
+    if seeded and promise.neighbours == "add-remove":
         one = "person" if by_person else "row"
         how += f", and a {one} more or less moves the coins of those after it"
-    return how
+    origin: Any = "schema x (1 - holdout)"
+    facts = tuple(
+        replace(one, origin=origin) if one.name == "number of rows" else one
+        for one in statement.facts
+    )
+    outside = (*statement.not_covered, f"rows held out: {how}; {measured}")
+    return replace(statement, facts=facts, not_covered=outside)
 
 
 def split(rows: Any, share: float, seed: int | None) -> tuple[Any, Any]:
@@ -345,10 +354,8 @@ def split(rows: Any, share: float, seed: int | None) -> tuple[Any, Any]:
     else:
         numbers = persons_of(people, size)
         out = set_aside(int(numbers.max(initial=-1)) + 1, share, seed)[numbers]
-    if out.all() or not out.any():
-        what = "rows" if people is None else "persons"
-        remedy = "Take another share."
-        raise wrong("holdout", f"{what} in both parts", share, remedy)
+    what, both = "rows" if people is None else "persons", out.any() and not out.all()
+    need(both, "holdout", f"{what} in both parts", share, "Take another share.")
     return rows.chosen(np.flatnonzero(~out)), rows.chosen(np.flatnonzero(out))
 
 
@@ -369,22 +376,9 @@ def rows_of(schema: Schema, place: Place, *, persons: bool = True) -> Any:
     """The coded rows of a place; everything that does not fit is an error now, before any release.
     `persons`: whose each row is must be known, where the schema has a unit."""
     rows = place.coded(schema)
-    if not size_of(rows):
-        raise wrong(place.shown, "some rows", "none", "Pass a table with rows.")
-    if (
-        persons
-        and schema.unit is not None
-        and all(block.persons is None for block in rows.blocks())
-    ):
-        remedy = "Name a column of the table; encode a store anew by a schema with the unit."
-        raise wrong("unit", f"a column {schema.unit!r}", "a table without it", remedy)
+    need(size_of(rows), place.shown, "some rows", "none", "Pass a table with rows.")
+    fix = "Name a column of the table; encode a store anew by a schema with the unit."
+    wanted = persons and schema.unit is not None
+    known = not wanted or any(block.persons is not None for block in rows.blocks())
+    need(known, "unit", f"a column {schema.unit!r}", "a table without it", fix)
     return rows
-
-
-def without_coins(facts: Any, share: float) -> Any:
-    """The facts of a statement, whose number of rows is the schema's less what is held out."""
-    origin: Any = "schema x (1 - holdout)"
-    return tuple(
-        replace(one, origin=origin) if share and one.name == "number of rows" else one
-        for one in facts
-    )

@@ -16,16 +16,6 @@ from .fields import METHODS
 
 LEDGER_VARIABLE = "FAIRVEIL_LEDGER"
 PASSPHRASE_VARIABLE = "FAIRVEIL_KEY_PASSPHRASE"
-RATES = (
-    "demographic_parity",
-    "equalized_odds",
-    "equal_opportunity",
-    "false_positive_rate_parity",
-    "error_rate_parity",
-    "false_negative_rate",
-    "bounded_group_loss",
-)
-"""Names of notions, for a shell to complete."""
 
 TABLE = """
 [Arguments]
@@ -35,7 +25,7 @@ monitor:TABLE - text : the rows of a period; without it the monitor says what it
 schema check:TABLE - text : a table: has it the schema's columns? no row is read
 DIR - path : a model that `fairveil fit` or the library wrote
 MODEL - text : a model's folder, or - with --prediction
-TARGET - text : a model's folder, a --method of fit, or module:function, which fits a table
+TARGET - text : a model's folder, or module:function, which fits a table
 STATE - path : the file that keeps the monitor
 SCHEMA - path : a schema file, TOML or JSON
 FIGURE - text : a paper, or one of its figures: 004, 004:fig2, all; several with commas
@@ -43,8 +33,6 @@ FILE - path : a statement, certificate, private table, released groups, or a mod
 sign:FILE - path : a statement, or a folder that holds one, whose other files are signed too
 URL - text : a file, or postgresql://... [default: FAIRVEIL_LEDGER]
 DATASET - text : name the data set (not with --from)
-TOKEN - text : the token's first part, as `tokens` lists it
-RUN - text : the run, as `runs` lists it
 
 [Data]
 schema FILE path : the table's public facts, TOML or JSON; `fairveil schema init` writes one
@@ -69,15 +57,8 @@ lda:plan FILE path : fix the plan in this file first (.json); if it is there, it
 audit:model DIR path : take the decisions of this model
 lda:model DIR path : take the decisions of this model
 period NAME text : count TABLE as this period, which is new
-attribute TABLE text : join the sensitive columns of this table, by --id: features are public then
-attribute-query SQL text : read this table of the attribute's database, or this SELECT
-id COLUMN text : join by this column, which both tables have
-ids TABLE text : of a coded store: read the ids here, in the order of its rows
-unmatched RULE:group|drop one : rows without an entry: count them as missing, or leave them out
-count - flag : only count how many rows have an entry, exactly, for yourself alone
 public - flag : read bounds and values from the rows, because they are public
 data DIR path : find the files of rows here [default: FAIRVEIL_DATA]
-float32 - flag : keep numbers in 4 bytes: half the space, 7 digits
 certificate FILE path : of a model card: read a certificate of the model
 
 [Fairness]
@@ -87,7 +68,6 @@ certify:constraint NAME:BOUND texts : certify this bound, as in equalized_odds:5
 monitor:constraint NAME:BOUND texts : begin a monitor of this bound; repeat for more
 frontier:constraint NAME texts : sweep this gap [default: demographic_parity]; others have a bound
 confidence SHARE number : set rows aside, target a tighter bound, and certify the required one
-audit:confidence SHARE number : confidence of the intervals [default: 0.95]
 certify:confidence SHARE number : certify a broken bound with probability at most one minus this
 attack:confidence SHARE number : refute a true claim with probability at most one minus this
 certify NAME:BOUND texts : set rows aside, and certify this bound, which the fit does not aim at
@@ -96,13 +76,11 @@ group COLUMN:VALUE,... texts : begin with these groups; repeat for more columns
 classes VALUE,... text : begin with these classes
 false-alarm SHARE number : begin with this probability of a false alarm [default: 0.05]
 groups MODE:product|marginal one : combine several sensitive columns, or take them one by one
-intervals HOW:each|all one : each interval holds by itself, or all together
-depth N whole : list groups of up to so many sensitive columns at once
 
 [Method]
 method NAME:METHODS one : the method; its parameters are listed by --method NAME --help
 model NAME:auto|linear|additive one : a model linear in the columns, or with steps of each number; auto: steps where they pay
-set NAME=VALUE texts : any other parameter, as in rounds=100 or max_epsilon.f=0.5; repeat for more
+set NAME=VALUE texts : any other parameter, as in rounds=100; repeat for more
 grid NAME=VALUE,... texts : search these values of a parameter privately; repeat for more
 quick - flag : run fewer seeds and settings, in a few minutes
 reproduce:seeds N whole : take so many seeds [default: 5, quick 2]
@@ -111,9 +89,8 @@ scoring NAME:error|gap|lagrangian one : of a search: minimize this [default: err
 [Privacy]
 epsilons NUMBERS text : set these privacy budgets, one a model; inf is not private
 certify:epsilon NUMBER number : privacy budget of the counts; inf: people are public or consented
-audit:epsilon NUMBER number : count once with noise [default: exact counts, not private]
 monitor:epsilon NUMBER number : begin with this budget; persons in several periods need --unit
-attack:epsilon NUMBER number : set what a method or a function claims [default: 1 for a method]
+attack:epsilon NUMBER number : set what a function claims
 ledger create:epsilon NUMBER number : set what all releases together may cost
 monitor:unit COLUMN text : begin with this column, which tells persons apart who may come back
 max-periods-per-unit N whole : begin with so many periods in which a person may be at most
@@ -138,14 +115,10 @@ ledger URL text : record the release here: a file, or postgresql://... [default:
 dataset NAME text : take this budget, where the ledger has several
 purpose TEXT text : write down what it is for
 statement FILE paths : look for this statement, or that of a model's folder; repeat for more
-last N whole : show the last N lines
-ledger history:purpose TEXT text : show only lines whose purpose holds these words
-from FILE path : restore what `ledger export` wrote, with no other option
-look - flag : show what it costs, and charge nothing
+from FILE path : restore what `ledger show --out copy.json` wrote, with no other option
 
 [Output]
 out DIR path : write this folder, whole or not at all
-encode:out FILE path : write this file
 release-groups:out FILE path : write this file
 reproduce:out DIR path : write pictures and JSON here
 plan:out FILE paths : write the picture (.svg), or the plan (.json, .txt); repeat for more
@@ -157,10 +130,8 @@ lda:out FILE paths : write the record (.json), or a page (.html); repeat for bot
 attack:out FILE paths : write the result (.json), a picture (.svg) or a page (.html); repeat
 schema init:out FILE path : write this file, .toml
 sign:out FILE path : write this file [default: statement.json.sig beside it]
-ledger show:out FILE paths : write a page (.html) or the numbers (.json); repeat for both
-ledger export:out FILE path : write this file [default: standard output]
+ledger show:out FILE paths : write a page (.html) or all lines (.json); repeat for both
 attack:statement FILE path : write the statement of a model's folder, with this audit in it
-verify:signature FILE path : look for the signature here [default: beside the file]
 key FILE path : sign with this private key
 lda:key FILE path : sign the plan first, and the record, with this private key
 verify:key FILE path : check the signature, too, with the signer's public key
@@ -176,7 +147,6 @@ materialized - flag : compute each step once; long queries always do
 tuning TEXT text : say in the statement what was tried before
 earlier-releases TEXT text : say in the statement what is already published
 json - flag : print JSON
-words - flag : print the whole statement in words, too
 force - flag : replace what an earlier run wrote there
 
 [Server]
@@ -186,13 +156,16 @@ folder DIR path : keep its files here [default: fairveil-door]
 port N whole : listen on this port [default: the configuration's, or 8422]
 check - flag : open everything, say what would be served, and end
 quiet - flag : write no log of requests to standard error
-name TEXT text : say whose the token is
-role ROLE:analyst|auditor|holder one : what the token may do
-days N number : let the token end after so many days
-token:dataset NAME texts : open this data set; repeat [default: all of them]
-token:protects WHAT:records|sensitive-features ones : allow this protection; repeat [default: both]
-token:method KIND:models|counts ones : allow models, or counts alone [default: both]
+issue TEXT text : issue a token to this person, show it this once, and end
+role ROLE:analyst|auditor|holder one : what the token may do [default: analyst]
+days N number : let the token end after so many days [default: 90]
+serve:dataset NAME texts : open this data set; repeat [default: all of them]
+serve:protects WHAT:records|sensitive-features ones : allow this protection; repeat [default: both]
+serve:method KIND:models|counts ones : allow models, or counts alone [default: both]
 epsilon-a-day NUMBER number : reserve at most so much a day
+list - flag : list the tokens and the latest runs, and end
+revoke TOKEN text : end this token now, by its first part, as --list has it
+stop RUN text : stop this run, as --list has it
 """
 
 

@@ -172,7 +172,7 @@ def _spilled(blocks: Iterable[RowBlock], encoding: Encoding, most: int) -> Encod
     remedy, in_shell = (
         f"They are copied to a file in {folder}, for their owner alone, and gone after use. To "
         f"keep them use {name}; name another folder in {FOLDER}, or set {LIMIT} to more bytes."
-        for name in ("data.write_store", "`fairveil encode`")
+        for name in ("data.write_store", "`data.encode` in Python")
     )
     warning = RowsOnDisk(
         complaint(expected=expected, of="X", got="more of them", remedy=remedy, quote=False)

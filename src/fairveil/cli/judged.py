@@ -1,26 +1,38 @@
-"""Saved models: what they read of a table, whether they decide by chance, and whose decisions a
-command looks at.
+"""Saved models and their decisions: what they read of a table, whose decisions a command looks at, how
+they are measured, and the page of a fit with the few lines of it that are printed.
 
 A randomized model has an exact distribution for each row: `predict` draws from it and says so, `audit`
 measures expected rates, which have no draw's luck in them. A model that reads groups when it decides
-gets them from the table's columns.
+gets them from the table's columns. What is printed of a fit are words of its page (`show.report`), so
+that the page and the terminal never differ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._waiting import waiting
 from ..estimators import load
 from ..estimators.coding import Coding, SchemaCoding, TableCoding
-from ..estimators.pages import by_chance
+from ..estimators.pages import by_chance, page_of
 from ..facts import Cells
+from ..fairness import Notion
+from ..fairness.systems import resolve
+from ..metrics import GroupTable, group_table
+from ..metrics.inputs import read_decisions
+from ..metrics.measures import tally
+from ..metrics.tables import largest
 from ..models import PostProcessedModel
 from ..models.model import draw_codes
-from .frame import Ask, wrong
+from ..show.parts import told
+from ..show.report import NOTHING_REQUIRED, People, Report
+from .files import on_one_line
+from .frame import Ask, need, wrong
 from .tables import Columns, Place, Truth, named_roles, picked, rows_of, schema_of, truth_of
 
 if TYPE_CHECKING:
@@ -28,20 +40,15 @@ if TYPE_CHECKING:
 
 ELSEWHERE = "-"
 """In place of a folder of a model: decisions are a column."""
+CONFIDENCE = 0.95
+HELD_OUT = "--holdout 0.25 measures it on rows that the fit has not seen"
+REQUIRE = "nothing was required; --constraint demographic_parity:5% requires something"
 
 
 def coding_of(clf: Any) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
     inside = getattr(clf, "estimator_", None)
     return getattr(clf, "coding_", None) if inside is None else coding_of(inside)
-
-
-def groups_read(clf: Any) -> Cells | None:
-    """The groups by which a model decides; None where it does not read them."""
-    model = clf.model_
-    if isinstance(model, PostProcessedModel):
-        return model.cells
-    return clf.cells_ if model is not None and model.reads_groups else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -74,7 +81,10 @@ class Shown:
 
 def shown_to(clf: Any, place: Place) -> Shown:
     """The rows of a place, coded by the model's schema, else the columns that it was fitted to."""
-    cells, coding = groups_read(clf), coding_of(clf)
+    model, coding = clf.model_, coding_of(clf)
+    cells = model.cells if isinstance(model, PostProcessedModel) else None
+    if cells is None and model is not None and model.reads_groups:
+        cells = clf.cells_
     names = () if cells is None else cells.names
     if isinstance(coding, SchemaCoding):
         how = coding.encoding
@@ -102,26 +112,25 @@ def decisions_of(ask: Ask, place: Place) -> tuple[Truth, Any, Any, bool]:
     """Labels, groups, decisions (or the distribution of those made by chance), the known classes, and
     whether it is a distribution: of a column, or of a saved model."""
     if ask.model in (None, ELSEWHERE):
-        return (
-            *_columns(place, named_roles(ask, schema_of(ask.schema)), ask.prediction),
-            None,
-            False,
-        )
+        roles = named_roles(ask, schema_of(ask.schema))
+        return (*_columns(place, roles, ask.prediction), None, False)
     clf = load(Path(ask.model))
     truth = _truth(clf, place, ask)
     return truth, shown_to(clf, place).judged(), clf.classes_.tolist(), by_chance(clf)
 
 
 def drawn_decisions(ask: Ask, place: Place) -> tuple[Truth, Made]:
-    """Labels, groups and decisions; of a randomized model one draw a person."""
+    """Labels, groups and decisions, before anything is counted; of a randomized model one draw a
+    person."""
     from ..estimators.wrapped import GIVEN, Made
 
-    if ask.model in (None, ELSEWHERE):
-        truth, decisions, _, _ = decisions_of(ask, place)
-        return truth, Made(decisions, GIVEN, ())
-    clf = load(Path(ask.model))
-    truth, shown = _truth(clf, place, ask), shown_to(clf, place)
-    decided = shown.drawn(shown.law(), ask.seed) if by_chance(clf) else shown.decisions()
+    with waiting("Reading the table"):
+        if ask.model in (None, ELSEWHERE):
+            truth, decisions, _, _ = decisions_of(ask, place)
+            return truth, Made(decisions, GIVEN, ())
+        clf = load(Path(ask.model))
+        truth, shown = _truth(clf, place, ask), shown_to(clf, place)
+        decided = shown.drawn(shown.law(), ask.seed) if by_chance(clf) else shown.decisions()
     known = clf.cells_ if clf.cells_ and set(clf.cells_.names) == set(truth.groups) else None
     return truth, Made(decided, type(clf).__name__, tuple(clf.classes_.tolist()), known)
 
@@ -154,12 +163,80 @@ def _columns(
     labels = picked(columns, [target], place.shown, "target")[target]
     decided = picked(columns, more, place.shown, "prediction")
     groups = picked(columns, sensitive, place.shown, "sensitive")
-    if not len(labels):
-        raise wrong(place.shown, "some rows", "none", "Pass a table with rows.")
+    need(len(labels), place.shown, "some rows", "none", "Pass a table with rows.")
     return Truth(labels, groups), decided.get(prediction or "")
 
 
 def _require_sensitive(groups: tuple[str, ...]) -> None:
-    if not groups:
-        fix = "Name the column that makes groups: --sensitive sex, for example."
-        raise wrong("sensitive", "a column", None, fix)
+    fix = "Name the column that makes groups: --sensitive sex, for example."
+    need(groups, "sensitive", "a column", None, fix)
+
+
+# what is measured of them
+
+
+def measure(
+    notion: Notion,
+    truth: Truth,
+    prediction: Any,
+    *,
+    groups: Cells | str = "product",
+    classes: Sequence[Hashable] | None = None,
+) -> tuple[float, float, float]:
+    """The exact value of a notion on decisions (the largest of its constraints'; NaN where a rate is
+    undefined), and an interval that holds the population's with confidence 95 % or more."""
+    columns: Any = truth.groups or np.zeros(len(prediction))
+    read = read_decisions(truth.labels, prediction, columns, groups=groups, classes=classes)
+    system = resolve(notion, read.cells, read.classes)
+    value, low, high = largest(system, *tally(read), CONFIDENCE)
+    return value, low, high
+
+
+def table_of(
+    truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Any = None
+) -> GroupTable:
+    """The group table; without groups everyone is in one."""
+    everyone: Any = {"everyone": np.full(len(truth.labels), "everyone", dtype=object)}
+    how, columns = groups if truth.groups else "product", truth.groups or everyone
+    return group_table(truth.labels, prediction, columns, groups=how, classes=classes)
+
+
+def report_of(clf: Any, title: str, subject: str, held: Any, notes: Sequence[str]) -> Report:
+    """The page of a fit: what was promised, required, seen in training and measured on rows that
+    were not trained on."""
+    on_held, people = None, tuple[People, ...]()
+    if held is not None:
+        # the held-out rows bring their groups with them: those are what a group-aware model reads
+        truth, prediction = truth_of(held), Shown(clf, held).judged()
+        how: Any = {"groups": clf.cells_ or "product", "classes": clf.classes_.tolist()}
+        people = (People(table_of(truth, prediction, **how), expected=by_chance(clf)),)
+
+        def on_held(notion: Notion) -> tuple[float, float, float]:
+            return measure(notion, truth, prediction, **how)
+
+    page = page_of(clf, None, on_held)
+    return replace(
+        page,
+        title=on_one_line(title),
+        subject=on_one_line(subject),
+        method=type(clf).__name__,
+        statement_file="statement.json",
+        people=people,
+        notes=(*notes, *page.notes),
+    )
+
+
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    """The decision statement of the page, in the order of weight, a line each: warnings, fairness,
+    privacy, error."""
+    label, seen = "", set[str]()
+    for one in report.decision():
+        first = bool(one.label)
+        label = one.label.lower() or label
+        words = REQUIRE if one.words == NOTHING_REQUIRED else told(one).removesuffix(".")
+        required = label == "fairness" and one.words.startswith("Required: ")
+        if label == "warning" or required or (first and label in ("fairness", "privacy", "error")):
+            yield label if label not in seen or label == "warning" else "", words
+        elif label == "not assessed" and "held" in words:
+            yield label, f"{words}; {HELD_OUT}"
+        seen.add(label)
