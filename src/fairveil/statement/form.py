@@ -183,6 +183,11 @@ def _require_levels(value: Any, left: int) -> None:
             _require_levels(one, left - 1)
 
 
+def is_line(text: str) -> bool:
+    """Whether it is printable words on one line."""
+    return bool(text.strip()) and text.isprintable()
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
@@ -260,7 +265,7 @@ def _of_shape(value: Any, shape: dict[str, Any]) -> tuple[bool, str]:
     if kind == "array":
         return isinstance(value, list) and len(value) >= shape.get("minItems", 0), "a list"
     if kind == "string":
-        right = isinstance(value, str) and bool(value.strip()) and value.isprintable()
+        right = isinstance(value, str) and is_line(value)
         if "hex" not in shape.get("format", ""):
             return right, "some words on one line"
         return right and len(value) == 64 and set(value) <= set("0123456789abcdef"), (

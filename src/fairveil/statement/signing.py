@@ -7,10 +7,9 @@ subjects are the statement, by the SHA-256 of its canonical spelling (RFC 8785: 
 checksum too), and, where a folder is signed, its other files; its predicate is the signer, the time
 and a note. docs/statement_spec.md says every field.
 
-A private key is PKCS #8 in PEM, for its owner's eyes only, encrypted where a passphrase is given; a
-public key is a SubjectPublicKeyInfo, whose SHA-256 names the signer:
-`openssl pkey -pubin -in holder.pub -outform DER | sha256sum`. This is the one module that imports
-`cryptography`, and only where a key is used.
+A private key is PKCS #8 in PEM, encrypted where a passphrase is given; a public key is a
+SubjectPublicKeyInfo, whose SHA-256 names the signer: `openssl pkey -pubin -in holder.pub -outform DER
+| sha256sum`. `cryptography` is imported here alone, and only where a key is used.
 
 Guarantees (tests/statement/test_signing.py).
 
@@ -44,7 +43,7 @@ from .._json import MALFORMED, Document
 from .._reading import read_bytes, read_text
 from ..core.errors import need
 from ..errors import ExposedKey, InputError, SignatureError, StatementError
-from .form import Malformed, canonical, plain
+from .form import Malformed, canonical, is_line, plain
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -52,15 +51,17 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
+File = str | os.PathLike[str]
 Passphrase = str | Callable[[], str] | None
 SUFFIX, STATEMENT = ".sig", "statement.json"
 LARGEST_STATEMENT, LARGEST_SIGNATURE, LARGEST_KEY = 64 << 20, 1 << 20, 1 << 16
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
-DOCUMENT = Document(
-    "signature", "Sign the statement again: fairveil sign.", SignatureError, LARGEST_SIGNATURE
-)
+PAYLOAD_TYPE, TYPE = "application/vnd.in-toto+json", "https://in-toto.io/Statement/v1"
+PREDICATE = "https://fairveil.org/privacy-statement/v1"
+AGAIN = "Sign the statement again: fairveil sign."
+DOCUMENT = Document("signature", AGAIN, SignatureError, LARGEST_SIGNATURE)
 CHANGED = "another, or one that was changed since"
 _DIGEST, _TIME = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_NAME = re.compile(r"[^./\\][^/\\]*")
 
 
 @dataclass(frozen=True)
@@ -79,18 +80,11 @@ class Signature:
     @property
     def payload(self) -> bytes:
         """The in-toto Statement, in one spelling."""
-        files = [{"name": name, "digest": {"sha256": one[7:]}} for name, one in self.files or ()]
+        subject = [{"name": STATEMENT, "digest": {"jcsSha256": self.statement[7:]}}]
+        subject += [{"name": name, "digest": {"sha256": one[7:]}} for name, one in self.files or ()]
         folder = self.files is not None
         said = {"signer": self.signer, "time": self.time, "note": self.note, "folder": folder}
-        told = {
-            "_type": "https://in-toto.io/Statement/v1",
-            "subject": [
-                {"name": STATEMENT, "digest": {"jcsSha256": self.statement[7:]}},
-                *files,
-            ],
-            "predicateType": "https://fairveil.org/privacy-statement/v1",
-            "predicate": said,
-        }
+        told = {"_type": TYPE, "subject": subject, "predicateType": PREDICATE, "predicate": said}
         return canonical(told).encode()
 
     @property
@@ -115,43 +109,36 @@ class Signature:
         try:
             inner = DOCUMENT.json(base64.b64decode(envelope["payload"], validate=True))
             (first, *others), said = inner["subject"], inner["predicate"]
-            files = tuple((one["name"], f"sha256:{one['digest']['sha256']}") for one in others)
+            files = {one["name"]: f"sha256:{one['digest']['sha256']}" for one in others}
+            told = (said["signer"], said["time"], said["note"])
+            digest, sig = f"sha256:{first['digest']['jcsSha256']}", envelope["signatures"][0]["sig"]
             found = cls(
-                said["signer"],
-                said["time"],
-                said["note"],
-                f"sha256:{first['digest']['jcsSha256']}",
-                files if said["folder"] is True else None,
-                envelope["signatures"][0]["sig"],
+                *told, digest, tuple(files.items()) if said["folder"] is True else None, sig
             )
-            # written again it must be the same, so that no field is there unread
-            right = json.loads(found.to_json()) == envelope and found._is_sound()
+            # written again it must be the same, so that no field is there unread, and no name twice
+            right = (
+                json.loads(found.to_json()) == envelope
+                and all(_DIGEST.fullmatch(one) for one in (told[0], digest, *files.values()))
+                and all(is_line(name) and _NAME.fullmatch(name) for name in files)
+                and STATEMENT not in files
+                and bool(_TIME.fullmatch(told[1]))
+                and (told[2] is None or is_line(told[2]))
+                and len(base64.b64decode(sig, validate=True)) == 64
+            )
         except MALFORMED:
             right = False
         if not right:
             DOCUMENT.refuse("an in-toto Statement of a privacy statement", "another")
         return found
 
-    def _is_sound(self) -> bool:
-        names, digests = [name for name, _ in self.files or ()], [d for _, d in self.files or ()]
-        return (
-            all(_DIGEST.fullmatch(one) for one in (self.signer, self.statement, *digests))
-            and bool(_TIME.fullmatch(self.time))
-            and (self.note is None or _is_line(self.note))
-            and all(_is_line(name) and Path(name).name == name != STATEMENT for name in names)
-            and not any(name.startswith(".") or "\\" in name for name in names)
-            and len(set(names)) == len(names)
-            and len(base64.b64decode(self.signature, validate=True)) == 64
-        )
-
 
 def sign(
-    path: str | os.PathLike[str],
-    key: str | os.PathLike[str],
+    path: File,
+    key: File,
     *,
     passphrase: Passphrase = None,
     note: str | None = None,
-    out: str | os.PathLike[str] | None = None,
+    out: File | None = None,
     replace: bool = False,
     inconsistent: bool = False,
 ) -> Signature:
@@ -164,18 +151,18 @@ def sign(
     from .document import examine, write
 
     statement, folder = _target(path)
-    line = note is None or _is_line(note)
-    need(line, "some words on one line", of="note", got=note, fix="Or leave it out.")
+    fix, line = "Or leave it out.", note is None or is_line(note)
+    need(line, "some words on one line", of="note", got=note, fix=fix)
     target = signature_path(path) if out is None else Path(out)
-    free = replace or not (target.exists() or target.is_symlink())
+    free = replace or not os.path.lexists(target)
     fix = "Name another place (--out), or replace it (--force; replace=True)."
     need(free, "no signature yet", of="sign", got=str(target), fix=fix)
     text = _text(statement)
     grave = [finding.sentence for finding in examine(text)[1] if finding.grave]
     fix = "Look at it with `fairveil verify`; --inconsistent (inconsistent=True) signs it all the same."
-    expected, got = "a statement that agrees with itself", (grave or [""])[0]
+    told: dict[str, Any] = {"of": str(statement), "got": (grave or [""])[0], "fix": fix}
     sound = inconsistent or not grave
-    need(sound, expected, of=str(statement), got=got, fix=fix, error=StatementError)
+    need(sound, "a statement that agrees with itself", **told, error=StatementError)
     files = None if folder is None else tuple((one.name, _digest_of(one)) for one in _files(folder))
     made = signed_text(text, private_key(key, passphrase), note=note, files=files)
     write(target, made.to_json())
@@ -211,12 +198,7 @@ def verify_text(text: str, found: Signature, public: Any, of: str = "statement")
     _hold(found.statement == _digest(text), of, "the signed statement", CHANGED)
 
 
-def verify_signature(
-    path: str | os.PathLike[str],
-    key: str | os.PathLike[str],
-    *,
-    signature: str | os.PathLike[str] | None = None,
-) -> Signature:
+def verify_signature(path: File, key: File, *, signature: File | None = None) -> Signature:
     """The signature of a statement, or of a folder, made with the private half of the public key in
     the file `key`.
 
@@ -225,39 +207,28 @@ def verify_signature(
     those that are there must be the signed ones. Whether the statement agrees with itself is for
     `PrivacyStatement.check`.
     """
-    public = public_key(key)
+    public, of = public_key(key), str(path)
     statement, folder = _target(path)
-    text, of = _text(statement), str(path)
-    found = read_signature(path, signature)
-    if found is None:
-        got, fix = f"none in {signature_path(path).name}", "Ask the data holder to sign it."
-        raise SignatureError.expected("a signature", of=of, got=got, remedy=fix, quote=False)
+    text, place = _text(statement), signature_path(path) if signature is None else Path(signature)
+    there, got = signature is not None or place.exists(), f"none in {place.name}"
+    _hold(there, of, "a signature", got, "Ask the data holder to sign it.")
+    told: dict[str, Any] = {"most": LARGEST_SIGNATURE, "error": SignatureError}
+    fix = "Pass the signature's file, statement.json.sig."
+    found = Signature.from_json(read_bytes(place, what="a signature's file", remedy=fix, **told))
     verify_text(text, found, public, of)
     for name, digest in found.files or ():
-        file = statement.parent / name
-        if file.is_symlink() or file.exists():
+        file, expected = statement.with_name(name), f"the signed file {name}"
+        if os.path.lexists(file):
             same = not file.is_symlink() and file.is_file() and _digest_of(file) == digest
-            _hold(same, of, f"the signed file {name}", CHANGED)
+            _hold(same, of, expected, CHANGED)
         else:
-            _hold(folder is None, of, f"the signed file {name}", "none of that name")
+            _hold(folder is None, of, expected, "none of that name")
     whole, fix = folder is None or found.files is not None, f"Verify {STATEMENT} itself."
     _hold(whole, of, "a signature of the folder", "one of its statement alone", fix)
     return found
 
 
-def read_signature(
-    path: str | os.PathLike[str], signature: str | os.PathLike[str] | None = None
-) -> Signature | None:
-    """The signature beside a statement or in a folder, unverified; None where there is none."""
-    file = signature_path(path) if signature is None else Path(signature)
-    if signature is None and not file.exists():
-        return None
-    what, remedy = "a signature's file", "Pass the signature's file, statement.json.sig."
-    most, error = LARGEST_SIGNATURE, SignatureError
-    return Signature.from_json(read_bytes(file, what=what, most=most, remedy=remedy, error=error))
-
-
-def remarks(path: str | os.PathLike[str], found: Signature) -> tuple[str, ...]:
+def remarks(path: File, found: Signature) -> tuple[str, ...]:
     """What a reader of a valid signature should know: which files it is silent about, and which are
     elsewhere."""
     statement, folder = _target(path)
@@ -265,26 +236,25 @@ def remarks(path: str | os.PathLike[str], found: Signature) -> tuple[str, ...]:
     if folder is not None:
         later = [file.name for file in _files(folder) if file.name not in names]
         return tuple(f"{name} was not signed: it came later" for name in later)
-    missing = sorted(name for name in names if not (statement.parent / name).exists())
-    return (f"it was signed together with {', '.join(missing)}, not found here",) if missing else ()
+    missing = ", ".join(sorted(name for name in names if not statement.with_name(name).exists()))
+    return (f"it was signed together with {missing}, not found here",) if missing else ()
 
 
-def signature_path(path: str | os.PathLike[str]) -> Path:
+def signature_path(path: File) -> Path:
     """Where the signature of a statement or folder is written."""
     statement, _ = _target(path)
     return statement.with_name(statement.name + SUFFIX)
 
 
-def _target(path: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+def _target(path: File) -> tuple[Path, Path | None]:
     """The statement's file, and the folder where a folder was given."""
     given = Path(path)
     return (given / STATEMENT, given) if given.is_dir() else (given, None)
 
 
 def _text(statement: Path) -> str:
-    remedy = "Pass a statement's JSON file, or the folder that holds statement.json."
-    what, most = "a statement's file", LARGEST_STATEMENT
-    return read_text(statement, what=what, most=most, remedy=remedy, error=StatementError)
+    fix, most = "Pass a statement's JSON file, or the folder that holds it.", LARGEST_STATEMENT
+    return read_text(statement, what="a statement", most=most, remedy=fix, error=StatementError)
 
 
 def _digest(text: str) -> str:
@@ -298,23 +268,18 @@ def _digest(text: str) -> str:
 def _files(folder: Path) -> list[Path]:
     """What is signed beside the statement: all plain files of the folder but signatures and hidden
     ones."""
-    found = []
-    for file in sorted(folder.iterdir()):
-        if file.name != STATEMENT and not file.name.startswith(".") and file.suffix != SUFFIX:
-            plain_file = file.is_file() and not file.is_symlink()
-            fix = "Take it out of the folder, or sign statement.json alone."
-            need(plain_file, "plain files alone", of=str(folder), got=file.name, fix=fix)
-            found.append(file)
+    found = [one for one in sorted(folder.iterdir()) if one.name != STATEMENT]
+    found = [one for one in found if not one.name.startswith(".") and one.suffix != SUFFIX]
+    for file in found:
+        fix = "Take it out of the folder, or sign statement.json alone."
+        right, of = file.is_file() and not file.is_symlink(), str(folder)
+        need(right, "plain files alone", of=of, got=file.name, fix=fix)
     return found
 
 
 def _digest_of(file: Path) -> str:
     with file.open("rb") as opened:
         return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
-
-
-def _is_line(text: str) -> bool:
-    return bool(text.strip()) and text.isprintable()
 
 
 def _hold(holds: bool, of: str, expected: str, got: str, fix: str = "") -> None:
@@ -325,29 +290,27 @@ def _hold(holds: bool, of: str, expected: str, got: str, fix: str = "") -> None:
 # ---- keys
 
 
-def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> str:
+def new_key(path: File, *, passphrase: Passphrase = None) -> str:
     """Write a new private key to a file that only you can read, and its public key beside it
     (`holder.key`, `holder.pub`).
 
     Neither may be there already. With a passphrase the private key is encrypted. Give the public
     key to whoever verifies what you sign, and its fingerprint, which is returned, by another way.
     """
-    serialization, ed25519 = _library()
+    coded, kinds = _library()
     private = Path(path)
     public = public_path(private)
     for file in (private, public):
-        free, expected = not (file.exists() or file.is_symlink()), "a file that is not there yet"
         fix = "Name another file: a key that is lost cannot sign again."
+        free, expected = not os.path.lexists(file), "a file that is not there yet"
         need(free, expected, of="new key", got=str(file), fix=fix)
     word = passphrase() if callable(passphrase) else passphrase
     fix = "Leave it out for a key without one."
     need(word != "", "some letters", of="passphrase", got="none", fix=fix, quote=False)
-    key = ed25519.Ed25519PrivateKey.generate()
-    locked = serialization.NoEncryption()
-    if word is not None:
-        locked = serialization.BestAvailableEncryption(word.encode())
-    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    _write_new(private, key.private_bytes(pem, form, locked), 0o600)
+    key = kinds.Ed25519PrivateKey.generate()
+    locked = coded.BestAvailableEncryption(word.encode()) if word else coded.NoEncryption()
+    pem = key.private_bytes(coded.Encoding.PEM, coded.PrivateFormat.PKCS8, locked)
+    _write_new(private, pem, 0o600)
     try:
         _write_new(public, public_pem(key.public_key()), 0o644)
     except BaseException:
@@ -358,14 +321,11 @@ def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> s
 
 def public_path(private: Path) -> Path:
     """Where the public key of a private one is written."""
-    if private.suffix == ".key":
-        return private.with_suffix(".pub")
-    return private.with_name(f"{private.name}.pub")
+    return private.with_name(f"{private.name.removesuffix('.key')}.pub")
 
 
-def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> Ed25519PrivateKey:
+def private_key(path: File, passphrase: Passphrase = None) -> Ed25519PrivateKey:
     """The private key in a file."""
-    serialization, ed25519 = _library()
     what, fix = "a private key's file", "Pass --key holder.key."
     pem, word = read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix), None
     if b"ENCRYPTED" in pem:
@@ -373,36 +333,47 @@ def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> 
         fix = "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
         got = "none, and the key is encrypted"
         need(word, "a passphrase", of=str(path), got=got, fix=fix, quote=False)
-    try:
-        key = serialization.load_pem_private_key(pem, None if word is None else str(word).encode())
-    except Exception as error:  # the library has many, and their words are about its own inside
-        raise _no_key(path, "a private key", pem, "a wrong passphrase, or other content") from error
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise _no_key(path, "an ed25519 private key", pem, "a key of another kind")
+    found: Ed25519PrivateKey = _key(pem, path, "private", None if word is None else word.encode())
     if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
         text = f"{path}: other users of this machine may read or change this private key."
         warnings.warn(f"{text} Take their rights away: chmod 600.", ExposedKey, stacklevel=3)
-    found: Ed25519PrivateKey = key
     return found
 
 
-def public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
+def public_key(path: File) -> Ed25519PublicKey:
     """The public key in a file."""
     what, fix = "a public key's file", "Pass --key holder.pub."
     return public_key_in(read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix), path)
 
 
-def public_key_in(pem: bytes, path: str | os.PathLike[str] = "public key") -> Ed25519PublicKey:
+def public_key_in(pem: bytes, path: File = "public key") -> Ed25519PublicKey:
     """The public key in PEM."""
-    serialization, ed25519 = _library()
-    try:
-        key = serialization.load_pem_public_key(pem)
-    except Exception as error:  # see above
-        raise _no_key(path, "a public key", pem, "other content") from error
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise _no_key(path, "an ed25519 public key", pem, "a key of another kind")
-    found: Ed25519PublicKey = key
+    found: Ed25519PublicKey = _key(pem, path, "public")
     return found
+
+
+def _key(pem: bytes, path: File, kind: str, *password: bytes | None) -> Any:
+    """The key of this kind in PEM; an error, with the way out, where there is another, or none."""
+    coded, kinds = _library()
+    got, fix = "other content", "Make a pair with `fairveil sign --new-key holder.key`."
+    other = {"private": b"PUBLIC KEY-----", "public": b"PRIVATE KEY-----"}[kind]
+    if other in pem:
+        got = f"a {'public' if kind == 'private' else 'private'} key"
+        fix = "Only holder.key signs, and only holder.pub is for others: pass the other one."
+    elif b"ENCRYPTED" in pem:
+        got, fix = "a wrong passphrase, or other content", "Pass its own passphrase."
+    try:
+        found = getattr(coded, f"load_pem_{kind}_key")(pem, *password)
+        if isinstance(found, getattr(kinds, f"Ed25519{kind.title()}Key")):
+            return found
+        got = "a key of another kind"
+    except Exception as error:  # the library has many, and their words are about its own inside
+        cause: Exception | None = error
+    else:
+        cause = None
+    expected = f"an ed25519 {kind} key in PEM"
+    told: dict[str, Any] = {"of": str(path), "got": got, "remedy": fix, "quote": False}
+    raise InputError.expected(expected, **told) from cause
 
 
 def public_pem(key: Ed25519PublicKey) -> bytes:
@@ -416,9 +387,9 @@ def fingerprint(key: Ed25519PublicKey) -> str:
 
 
 def _public(key: Ed25519PublicKey, encoding: str) -> bytes:
-    serialization, _ = _library()
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    found: bytes = key.public_bytes(getattr(serialization.Encoding, encoding), form)
+    coded, _ = _library()
+    kind = coded.PublicFormat.SubjectPublicKeyInfo
+    found: bytes = key.public_bytes(getattr(coded.Encoding, encoding), kind)
     return found
 
 
@@ -427,22 +398,9 @@ def _library() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        got, remedy = "no cryptography", "pip install 'fairveil[sign]'"
-        of = "a signature"
-        raise InputError.expected("cryptography", of=of, got=got, remedy=remedy) from None
+        fix, of = "pip install 'fairveil[sign]'", "a signature"
+        raise InputError.expected("cryptography", of=of, got="none", remedy=fix) from None
     return serialization, ed25519
-
-
-def _no_key(path: str | os.PathLike[str], expected: str, pem: bytes, got: str) -> InputError:
-    fix = "Make a pair with `fairveil sign --new-key holder.key`."
-    if b"ENCRYPTED" in pem:
-        fix = "Pass its own passphrase."
-    if b"PRIVATE KEY-----" in pem and "public" in expected:
-        got = "a private key"
-        fix = "Pass the public key, holder.pub, and keep the private one to yourself."
-    elif b"PUBLIC KEY-----" in pem and "private" in expected:
-        got, fix = "a public key", "Pass the private key, holder.key: only that one can sign."
-    return InputError.expected(f"{expected} in PEM", of=str(path), got=got, remedy=fix, quote=False)
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
