@@ -270,21 +270,13 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
     assert "has the same receipt: it holds one release" in done.out
     assert "Consistent." in done.out
     assert json.loads(ok(fairveil(*checked, "--json")).out)["consistent"] is True
-    ok(fairveil("ledger", "show", *people, "--out", "p.json"))
-    assert (tmp_path / "p.json").stat().st_mode & 0o077 == 0
-    ok(fairveil("ledger", "check", "p.json", "--statement", "m"))
-    ok(fairveil("ledger", "create", "copy.db", "--from", "p.json"))
-    ok(fairveil("ledger", "create", "copy2.db", "--from", "p.json", "--epsilon", 1), 2)
-    text = (tmp_path / "p.json").read_text()
-    (tmp_path / "p.json").write_text(text.replace("a spring model", "another model"))
-    done = ok(fairveil("ledger", "check", "p.json"), 1)
+    with sqlite3.connect(tmp_path / "copy.db") as base, sqlite3.connect(tmp_path / "b.db") as own:
+        own.backup(base)
+        base.execute("update fairveil_ledger set who = 'another' where number = 1")
+    ok(fairveil("ledger", "check", "b.db", "--statement", "m"))
+    done = ok(fairveil("ledger", "check", "copy.db", "--statement", "m"), 1)
     assert "CONTRADICTION" in done.out
     assert done.out.splitlines()[-1] == "Inconsistent."
-    with sqlite3.connect(tmp_path / "copy.db") as base:
-        tables = [
-            row[0] for row in base.execute("select name from sqlite_master where type='table'")
-        ]
-    assert tables
     refused = ok(fairveil(*fit, "--dataset", "second", "--epsilon", 3, "--out", "n"), 2)
     assert re.search(
         r"hint: The largest epsilon that fits, of all together, is [\d.]+", refused.err

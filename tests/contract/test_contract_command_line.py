@@ -313,9 +313,6 @@ def _walk() -> dict[str, Step]:
         "ledger show": S(("ledger", "show", "budget.db")),
         "ledger check": S(("ledger", "check", "budget.db", "--statement", "model")),
         "ledger check: no": S(("ledger", "check", "budget.db", "--statement", "elsewhere.json"), 1),
-        "ledger show: a copy": S(
-            ("ledger", "show", "budget.db", "--out", "lines.json"), makes=("lines.json",), out=True
-        ),
         "demo": S(("demo", "--path", "people.csv"), 2),
     }
 

@@ -15,7 +15,7 @@ INPUTS = 150
 NAMES = (
     *(
         "statement",
-        "ledger export",
+        "ledger lines",
         "model folder",
         "estimator folder",
         "npz bytes",

@@ -1,5 +1,4 @@
-"""`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look, check,
-keep a copy."""
+"""`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look, check."""
 
 from __future__ import annotations
 
@@ -10,15 +9,13 @@ from typing import Any
 import click
 
 from .. import _urls
-from .._reading import read_text, write_files
 from .._waiting import waiting
-from ..errors import DataNotFoundError, LedgerError, StatementError
+from ..errors import DataNotFoundError, StatementError
 from . import files
 from .evidence import statement_text
 from .frame import Ask, command, need, no, parts, wrong
 from .words import LEDGER_VARIABLE
 
-SQLITE, LARGEST = b"SQLite format 3\x00", 1 << 30
 PROVES = """Lines and statements agree. That proves neither that all was recorded, nor that this is \
 the newest copy: hold it against copies kept elsewhere."""
 
@@ -43,33 +40,27 @@ def _opened(ask: Ask, *, read_only: bool = True) -> Any:
 @command(
     "",
     """URL? DATASET? --epsilon --delta --protects --unit | --max-rows-per-unit --production
-    --schema --kind --sensitive --from""",
+    --schema --kind --sensitive""",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
-    "fairveil ledger create copy.db --from people.json",
     name="ledger create",
 )
 def ledger_create(ask: Ask) -> None:
-    """Begin a budget of a data set, fixed for good; or restore an exported one.
+    """Begin a budget of a data set, fixed for good.
 
     Exit status: 0 begun, 2 refused: then nothing was written.
     """
     from ..ledger import Ledger
     from .tables import schema_of
 
-    export, elsewhere = vars(ask)["from"], files.ledger_address(None)
-    if ask.dataset is None and ask.url is not None and export is None and elsewhere:
+    elsewhere = files.ledger_address(None)
+    if ask.dataset is None and ask.url is not None and elsewhere:
         ask.url, ask.dataset = elsewhere, ask.url  # a single word is the name
     said = ask.named("epsilon delta protects unit max_rows_per_unit kind")
-    if export is not None:
-        for name, value in {**ask.named("dataset schema"), **said}.items():
-            raise wrong(name, "nothing beside --from", value, "The exported ledger says it.")
-        begun = Ledger.restore(_place(ask.url), _document(export))
-    else:
-        fix = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-        for name in ("dataset", "epsilon", "delta"):
-            need(getattr(ask, name) is not None, name, "a value", None, fix)
-        said |= {"columns": ask.sensitive or None, "production": ask.production}
-        begun = Ledger.create(_place(ask.url), ask.dataset, schema=schema_of(ask.schema), **said)
+    fix = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
+    for name in ("dataset", "epsilon", "delta"):
+        need(getattr(ask, name) is not None, name, "a value", None, fix)
+    said |= {"columns": ask.sensitive or None, "production": ask.production}
+    begun = Ledger.create(_place(ask.url), ask.dataset, schema=schema_of(ask.schema), **said)
     files.print_lines(str(begun))
     where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
     files.print_facts(("use", f"fairveil fit ... {where}"))
@@ -80,14 +71,12 @@ def ledger_create(ask: Ask) -> None:
     "URL? --dataset --out --json --force",
     "fairveil ledger show budget.db",
     "fairveil ledger show budget.db --out budget.html",
-    "fairveil ledger show budget.db --out copy.json",
     name="ledger show",
 )
 def ledger_show(ask: Ask) -> None:
     """Show the budget, what is spent and left, and every release; of several data sets a line each.
 
-    With --out copy.json it writes all lines, readable by you alone: keep that where others cannot
-    write. `ledger check` reads it, and `ledger create --from` restores it.
+    --json, or --out lines.json, has all lines.
     """
     from ..ledger import Ledger
 
@@ -95,7 +84,12 @@ def ledger_show(ask: Ask) -> None:
     known = [name] if name or ask.files else Ledger.datasets(place)
     shown = [Ledger.open(place, one, read_only=True) for one in known or [name]]
     ledgers = [
-        {"dataset": one.dataset, "terms": one.terms.to_dict(), "balance": one.balance().to_dict()}
+        {
+            "dataset": one.dataset,
+            "terms": one.terms.to_dict(),
+            "balance": one.balance().to_dict(),
+            "lines": [line.to_dict() for line in one.history()],
+        }
         for one in shown
     ]
     several = len(shown) > 1
@@ -103,13 +97,10 @@ def ledger_show(ask: Ask) -> None:
     told, title = {"address": shown[0].shown, "ledgers": ledgers}, shown[0].dataset
     title = f"The budget of {files.on_one_line(title)}"
 
-    def record(path: Path) -> None:
-        write_files({path: shown[0].export()}, mode=0o600)
-
     def say() -> None:
         files.print_lines(text)
 
-    files.deliver(ask, told, say, page=shown[0], title=title, record=record)
+    files.deliver(ask, told, say, page=shown[0], title=title)
 
 
 @command(
@@ -170,25 +161,17 @@ def ledger_check(ask: Ask) -> None:
 
 
 def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], list[str]]]:
-    """The lines of each ledger of a store, or of the one in an exported document; and why no more of
-    them can be read."""
-    from ..ledger import Ledger, Terms
-    from ..ledger.lines import parsed
+    """The lines of each ledger of a store; and why no more of them can be read."""
+    from ..ledger import Ledger
     from ..statement.document import UNPRICED
 
-    path, found = Path(place), {}
-    if "://" not in place and path.is_file() and path.stat().st_size:
-        with path.open("rb") as opened:
-            exported = opened.read(len(SQLITE)) != SQLITE
-        if exported:
-            lines = parsed(_document(path))
-            return {Terms.of(lines[0]).dataset: (lines, [])}
+    found: dict[str, tuple[list[Any], list[str]]] = {}
     known = Ledger.datasets(place)
     if not known or dataset not in (None, *known):
         fix = f"Known in {_urls.without_password(place)}: {', '.join(known) or 'none'}."
         raise DataNotFoundError.expected("one that is there", of="dataset", got=dataset, remedy=fix)
     for name in known if dataset is None else [dataset]:
-        lines, unread = [], []
+        lines, unread = list[Any](), list[str]()
         try:
             for line in Ledger.open(place, name, read_only=True).history():
                 lines.append(line)
@@ -206,8 +189,3 @@ def _examined(file: Path) -> Any:
         return examine(statement_text(file))
     except StatementError as error:
         raise StatementError(f"{file}: {error}") from None
-
-
-def _document(file: Path) -> str:
-    fix, what = "Pass what `fairveil ledger show --out copy.json` wrote.", "a file that can be read"
-    return read_text(file, what=what, most=LARGEST, remedy=fix, error=LedgerError)

@@ -115,7 +115,6 @@ ledger URL text : record the release here: a file, or postgresql://... [default:
 dataset NAME text : take this budget, where the ledger has several
 purpose TEXT text : write down what it is for
 statement FILE paths : look for this statement, or that of a model's folder; repeat for more
-from FILE path : restore what `ledger show --out copy.json` wrote, with no other option
 
 [Output]
 out DIR path : write this folder, whole or not at all
@@ -130,7 +129,7 @@ lda:out FILE paths : write the record (.json), or a page (.html); repeat for bot
 attack:out FILE paths : write the result (.json), a picture (.svg) or a page (.html); repeat
 schema init:out FILE path : write this file, .toml
 sign:out FILE path : write this file [default: statement.json.sig beside it]
-ledger show:out FILE paths : write a page (.html) or all lines (.json); repeat for both
+ledger show:out FILE paths : write a page (.html) or the numbers (.json); repeat for both
 attack:statement FILE path : write the statement of a model's folder, with this audit in it
 key FILE path : sign with this private key
 lda:key FILE path : sign the plan first, and the record, with this private key

@@ -211,7 +211,9 @@ class Ledger(Shown):
                 columns = schema.sensitive or None
         terms = Terms(dataset, promise, kind, None, production, made_by, columns)  # type: ignore[arg-type]
         first = Entry.following(None, entries.CREATED, {"terms": terms.to_dict()}, who=_who(who))
-        return _begun(url, [first], who)
+        store = Store(url)
+        store.append(dataset, lambda read: [first], begins=True)
+        return Ledger(store, dataset, who=who)
 
     @staticmethod
     def open(
@@ -256,23 +258,6 @@ class Ledger(Shown):
         """
         return Store(url, read_only=True).datasets()
 
-    @staticmethod
-    def restore(url: str | os.PathLike[str] | None, document: str) -> Ledger:
-        """Write an exported ledger into a store that has none of its data set.
-
-        Parameters
-        ----------
-        url : path, str or None
-            The store, as of `create`.
-        document : str
-            What `export` gave. One in which `check` finds a fault is refused.
-        """
-        lines = entries.parsed(document)
-        grave = [one.sentence[:300] for one in entries.findings(lines) if one.grave]
-        fix = "Ask for a fresh export; `fairveil ledger check` says all that does not fit."
-        need(not grave, "exported ledger", "lines that agree", grave[:1], fix)
-        return _begun(url, lines, None)
-
     # -- what it says ------------------------------------------------------------------------------
 
     @cached_property
@@ -281,7 +266,7 @@ class Ledger(Shown):
         (first,) = self._store.lines(self.dataset, 0, 1)
         terms = Terms.of(first)
         right = (first.digest(), terms.dataset) == (first.hash, self.dataset)
-        expected, fix = f"the terms of {self.dataset!r}", "Look at an export, or at receipts."
+        expected, fix = f"the terms of {self.dataset!r}", "Look at receipts, or at a backup."
         need(right, "first line", expected, "one that was changed, or is another's", fix)
         self._first = first.hash
         return terms
@@ -335,7 +320,7 @@ class Ledger(Shown):
         """
         now = self._spent(self._now()[0], spend)
         found = [*self._store.lines(self.dataset, now.reserved.number, 1), now.reserved][0]
-        got, fix = "one that was changed", "Look at `fairveil ledger check`, or at an export."
+        got, fix = "one that was changed", "Look at `fairveil ledger check`, or at a backup."
         self.terms.need(found.digest() == now.reserved.hash, "the line that was read", got, fix)
         return replace(now, reserved=found)
 
@@ -348,10 +333,6 @@ class Ledger(Shown):
             Receipts to compare with.
         """
         return entries.findings(self.history(), tuple(receipts))
-
-    def export(self) -> str:
-        """Export all lines as one JSON document, to keep elsewhere, to check, or to restore."""
-        return entries.written(self.history())
 
     def fits(
         self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True
@@ -589,7 +570,7 @@ class Ledger(Shown):
 
     def _add(self, state: State, line: Entry) -> None:
         wrong, of = "; ".join(state.misfits(line)), f"{self.dataset} in {self.shown}"
-        fix = "Nothing was written. Look at `fairveil ledger check`, and restore an export."
+        fix = "Nothing was written. Look at `fairveil ledger check`, and restore a backup."
         need(not wrong, of, "lines that fit each other", wrong, fix)
         state.add(line)
 
@@ -731,13 +712,6 @@ def _who(who: str | None) -> str:
     with suppress(OSError, KeyError, ImportError):  # no such account, in a container say
         name = getpass.getuser()
     return "".join(x for x in f"{name}@{socket.gethostname()}" if x.isprintable())[:500]
-
-
-def _begun(url: str | os.PathLike[str] | None, lines: list[Entry], who: str | None) -> Ledger:
-    """Write a ledger's first lines into a store."""
-    store, dataset = Store(url), Terms.of(lines[0]).dataset
-    store.append(dataset, lambda read: lines, begins=True)
-    return Ledger(store, dataset, who=who)
 
 
 def _overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:

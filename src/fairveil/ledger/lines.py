@@ -19,8 +19,8 @@ before; the first one holds the terms. The state is a fold over them.
 
 A spend that is not settled stays charged as it was reserved: its process may have died. A line that
 was edited, or taken out from between others, no longer fits; who rewrites lines and hashes, or takes
-the last ones off, is found by a receipt (each statement holds one) or an export, and what is charged
-too little by pricing it again.
+the last ones off, is found by a receipt (each statement holds one), and what is charged too little by
+pricing it again.
 
 Guarantees (tests/ledger/test_ledger_terms.py, test_ledger_lines.py):
 1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however
@@ -74,7 +74,6 @@ from ..statement.form import Finding
 
 KINDS = ("created", "reserved", "resumed", "committed", "refunded")
 CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED = KINDS
-FORMAT, VERSION = "fairveil ledger", 2
 WHOLE = 1 << 60
 """All of a budget, in units."""
 MOST = WHOLE + (1 << 20)
@@ -498,24 +497,6 @@ def encoded(values: object) -> str:
 @lru_cache(maxsize=1)
 def _code() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions_now())
-
-
-def written(lines: Iterable[Entry]) -> str:
-    """An exported ledger: one JSON document, to keep elsewhere, to check, or to restore."""
-    entries = [line.to_dict() for line in lines]
-    values = {"format": FORMAT, "version": VERSION, "entries": entries}
-    return json.dumps(values, indent=1, allow_nan=False) + "\n"
-
-
-def parsed(document: str) -> list[Entry]:
-    """The lines of an exported ledger as they stand; whether they agree is `findings`' to say."""
-    node = DOCUMENT.node(document).only(("format", "version", "entries"))
-    if (node["format"].text(), node["version"].whole()) != (FORMAT, VERSION):
-        raise malformed(f"{FORMAT!r}, version {VERSION}", node["version"].value)
-    lines = [Entry.from_dict(line.value) for line in node["entries"].list()]
-    if not lines:
-        raise malformed("a list of lines", "none")
-    return lines
 
 
 # -- what they add up to ---------------------------------------------------------------------------

@@ -324,7 +324,7 @@ class Store:
         said = "".join(letter if letter.isprintable() else "?" for letter in said)[:300]
         kind: type[FairveilError] = LedgerError
         state, expected = _state(error), "a ledger that can be used"
-        fix = "Nothing was written. Look at the rights and the space, or restore an export of it."
+        fix = "Nothing was written. Look at the rights and the space, or restore a backup."
         absent = said.startswith("no such table") or state == "42P01"
         if absent or isinstance(error, FileNotFoundError):
             kind, fix = DataNotFoundError, "Begin one with Ledger.create, or name where it is."

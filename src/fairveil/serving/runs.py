@@ -553,7 +553,8 @@ class Server:
 
     def ledger(self, token: Token, name: str) -> str:
         """All lines of a ledger: for auditors and the holder."""
-        return self._audited(token, name).ledger.export()
+        lines = [line.to_dict() for line in self._audited(token, name).ledger.history()]
+        return json.dumps({"entries": lines}, allow_nan=False)
 
     def statements(self, token: Token, name: str) -> dict[str, Any]:
         """Every statement of a data set's runs: for auditors and the holder."""
