@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
@@ -217,58 +218,8 @@ class NamedGroups:
 class PrivacyStatement(Shown):
     """Statement of a release: its cost, its guarantee, and what the guarantee does not cover.
 
-    Make one with `PrivacyStatement.of`. Every fit has one as `privacy_`.
-
-    Attributes
-    ----------
-    promise : Promise
-        The (epsilon, delta)-guarantee that was set.
-    epsilon : float
-        Epsilon that the events cost, at `delta`.
-    delta : float
-        Delta of that price.
-    neighbours : str
-        Adjacency relation that `epsilon` was priced for.
-    route : str
-        How the events were priced.
-    events : tuple of Event
-        Releases that were made, from the log.
-    plan : tuple of Event or None
-        Releases that were fixed in advance; None: see `cap`.
-    cap : Cap or None
-        Filter that admitted the events; None beside a plan, or where nothing is private.
-    facts : tuple of PublicFact
-        Public facts that the release used, and where they come from.
-    bounds : tuple of StatedBound
-        Bounds on contributions of a row.
-    not_covered : tuple of str
-        Sentences about what the guarantee does not cover.
-    tuning : str or None
-        How parameters were chosen; None: not said.
-    earlier_releases : str or None
-        Earlier releases from the same rows; None: not said.
-    audit : Audit or None
-        Result of an audit of the mechanism; None: no audit.
-    noise : str
-        Source of the noise.
-    arithmetic : str
-        Arithmetic of sums and noise.
-    user_code : str
-        Whether code of the caller ran beside rows.
-    stamps : tuple of str
-        Flags, such as ``not-private``.
-    versions : tuple of pairs of str
-        Versions of the library and of what it builds on.
-    created : str or None
-        Date; None: not said.
-    groups : tuple of GroupGuarantee
-        Guarantees of named groups, where noise differs by group; `epsilon` is everybody's.
-    ledger : Receipt or None
-        Receipt of the ledger that holds this release.
-    releases : tuple of Release
-        The events by the names of the queries; empty where there are no names.
-    notes : tuple of str
-        How the guarantee comes about: nothing here is outside it.
+    Make one with `PrivacyStatement.of`. Every fit has one as `privacy_`. Its attributes are the
+    fields of the document, in the words of its JSON Schema.
 
     See Also
     --------
@@ -552,6 +503,19 @@ class PrivacyStatement(Shown):
         return statement_of(doc)
 
 
+def _described(doc: str | None) -> str:
+    """The docstring, and what each field holds as the schema says it."""
+    told = form.schema()["properties"]
+    told = {**dict.fromkeys(("neighbours", "route"), told["accounting"]), **told}
+    held = [(one.name, one.type, told[one.name]["description"]) for one in fields(PrivacyStatement)]
+    said = [f"{name} : {kind}\n    {words[0].upper()}{words[1:]}." for name, kind, words in held]
+    own, see, rest = cleandoc(doc or "").partition("See Also\n")
+    return "\n".join([f"{own}Attributes\n----------", *said, f"\n{see}{rest}"])
+
+
+PrivacyStatement.__doc__ = _described(PrivacyStatement.__doc__)
+
+
 def read(text: str) -> dict[str, Any]:
     """The document in a text; a `StatementError` where it is none."""
     try:
@@ -562,8 +526,8 @@ def read(text: str) -> dict[str, Any]:
 
 def statement_of(doc: dict[str, Any]) -> PrivacyStatement:
     """The statement of a document that `read` accepts."""
-    known = {one.name for one in fields(PrivacyStatement)}
-    given = {name: _read_part(name, value) for name, value in doc.items() if name in known}
+    known = {one.name for one in fields(PrivacyStatement)}.intersection(doc)
+    given = {name: _read_part(name, doc[name]) for name in known}
     versions, accounting = tuple(doc["versions"].items()), doc["accounting"]
     try:
         events, plan = _events(doc["events"]), doc["plan"] and _events(doc["plan"])

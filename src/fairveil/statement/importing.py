@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -69,16 +70,14 @@ class Imported:
         rows, of = _checks.whole(at_least=1, rows_per_person=rows_per_person), "rows_per_person"
         fix = "Count the rows of the person who has most."
         need(rows <= MOST_ROWS, f"at most {MOST_ROWS} rows", of=of, got=rows, fix=fix)
-        expected = "Gaussian or pure releases where a person has several rows"
-        fix = "Let the other library protect all rows of a person, one contribution each: 1."
         whole = accounting.in_a_row(event, related, rows)
-        if whole is None:
-            raise InputError.expected(expected, of=of, got=rows, remedy=fix)
+        fix = "Let the other library protect all rows of a person, one contribution each: 1."
+        words = "Gaussian or pure releases where a person has several rows"
+        need(whole is not None, words, of=of, got=rows, fix=fix)
         line = 0 < len(library) <= 100 and library.isprintable()
         fix = "Pass library='opacus 1.6.0', for example."
         need(line, "a name on one line", of="library", got=library, fix=fix)
-        secure = _checks.truth(secure_noise=secure_noise)
-        return Imported(whole, related, library, secure)
+        return Imported(whole, related, library, _checks.truth(secure_noise=secure_noise))  # type: ignore[arg-type]
 
     def price(self, delta: float) -> accounting.Price:
         """What all of it costs alone, at this delta: a bound if all was fixed in advance."""
@@ -100,21 +99,21 @@ class Imported:
         """
         fix, words = "Pass purpose='monthly model', for example.", isinstance(purpose, str)
         need(words, "words", of="purpose", got=ev.brief(purpose), fix=fix)
-        fixed, source = _checks.truth(fixed_in_advance=fixed_in_advance), f"from {self.library}"
-        told = f"{purpose} (imported {source})" if purpose else f"imported {source}"
-        asked, secure = self.promise(ledger), self.secure_noise
+        told = f"{purpose} (imported from {self.library})".strip()
+        how: dict[str, Any] = {"promise": self.promise(ledger), "secure": self.secure_noise}
+        how["purpose"] = told
+        how["fixed"] = _checks.truth(fixed_in_advance=fixed_in_advance)
         try:
-            spend = ledger.reserve(self.events, asked, secure=secure, purpose=told, fixed=fixed)
+            spend = ledger.reserve(self.events, **how)
         except Overspent as error:  # what would have fitted is no way out: it has happened
-            remedy = (
+            fix = (
                 "The release has happened: nothing was recorded, and these rows have lost more than "
                 "this ledger allows. Begin a ledger with a larger budget, and import every release "
                 "into it."
             )
             said: Any = error.args[0]
-            raise BudgetError.expected(
-                said.expected, of=said.of, got=said.got, remedy=remedy, quote=said.quote
-            ) from None
+            more: dict[str, Any] = {"of": said.of, "got": said.got, "quote": said.quote}
+            raise BudgetError.expected(said.expected, remedy=fix, **more) from None
         spend.commit()
         return spend
 
@@ -133,10 +132,9 @@ def _listed(values: object, of: str, expected: str, fix: str) -> Sequence[Any]:
 
 def _library(package: str) -> str:
     """`opacus 1.6.0`; the name alone where it is not installed."""
-    try:
+    with suppress(PackageNotFoundError):
         return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return package
+    return package
 
 
 def from_opacus(
@@ -161,8 +159,7 @@ def from_opacus(
     >>> spent.events
     Repeated(event=PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=1.0), spreads=None), count=500)
     """
-    fix = "Name passes over shuffled rows yourself: Imported.of([Gaussian(z / 2)] * passes, "
-    fix += "'replace-one', ...)."
+    fix = "Name passes over shuffled rows: Imported.of([Gaussian(z / 2)] * passes, 'replace-one', ...)."
     named = isinstance(sampling, str) and sampling == "poisson"
     need(named, "'poisson'", of="sampling", got=ev.brief(sampling), fix=fix)
     found = getattr(spent, "accountant", spent)  # of an engine
@@ -178,13 +175,8 @@ def from_opacus(
         if rate > 0:
             batch = ev.PoissonSampled(rate, ev.Gaussian(noise)) if noise else ev.NonPrivate()
             steps.append(ev.Repeated(batch, _checks.whole(steps=_plain(row[2]))))
-    return Imported.of(
-        ev.compose(steps),
-        neighbours,
-        _library("opacus"),
-        rows_per_person=rows_per_person,
-        secure_noise=secure_noise,
-    )
+    told: dict[str, Any] = {"rows_per_person": rows_per_person, "secure_noise": secure_noise}
+    return Imported.of(ev.compose(steps), neighbours, _library("opacus"), **told)
 
 
 RELATIONS = {"ADD_OR_REMOVE_ONE": "add-remove", "REPLACE_ONE": "replace-one"}
@@ -206,13 +198,9 @@ def from_dp_event(
     """
     named = getattr(neighbours, "name", neighbours)
     related = relation(RELATIONS.get(named, named) if isinstance(named, str) else str(named))
-    return Imported.of(
-        ev.compose([_mapped(spent, 0.5 if related == "replace-one" else 1.0)]),
-        related,
-        _library("dp-accounting").replace("-", "_"),
-        rows_per_person=rows_per_person,
-        secure_noise=secure_noise,
-    )
+    events = ev.compose([_mapped(spent, 0.5 if related == "replace-one" else 1.0)])
+    told: dict[str, Any] = {"rows_per_person": rows_per_person, "secure_noise": secure_noise}
+    return Imported.of(events, related, _library("dp-accounting").replace("-", "_"), **told)
 
 
 def _mapped(given: Any, share: float, depth: int = 0) -> ev.Event:
@@ -231,6 +219,9 @@ def _mapped(given: Any, share: float, depth: int = 0) -> ev.Event:
     def whole(field: str, least: int = 0) -> int:
         return _checks.whole(at_least=least, **{field: _plain(getattr(given, field))})
 
+    def inner(share: float = share) -> ev.Event:
+        return _mapped(given.event, share, depth + 1)
+
     match name:
         case "NoOpDpEvent":
             return ev.NoOp()
@@ -245,25 +236,21 @@ def _mapped(given: Any, share: float, depth: int = 0) -> ev.Event:
             few = min(moved, ev.MOST_SENSITIVITY)  # more is refused
             return _extreme(decay) or ev.DiscreteLaplace(1 / decay / few, moved)
         case "ZCDpEvent":
-            rho, fix = (
-                number("rho"),
-                "A constant added to every Renyi divergence has no event here.",
-            )
+            rho, fix = number("rho"), "A constant added to Renyi divergences has no event here."
             need(number("xi") == 0, "xi=0", of="ZCDpEvent", got="xi above 0", fix=fix)
             return _extreme(rho) or ev.ZeroConcentrated(rho)
         case "ComposedDpEvent":
             listed = _listed(given.events, name, "a list of events", "Pass ComposedDpEvent([...]).")
             return ev.compose(_mapped(one, share, depth + 1) for one in listed)
         case "SelfComposedDpEvent":
-            return ev.compose([ev.Repeated(_mapped(given.event, share, depth + 1), whole("count"))])
+            return ev.compose([ev.Repeated(inner(), whole("count"))])
         case "RepeatAndSelectDpEvent":
-            mean, shape = _plain(given.mean), _plain(given.shape)
-            return ev.PrivateSelection(_mapped(given.event, share, depth + 1), mean, shape)
+            return ev.PrivateSelection(inner(), _plain(given.mean), _plain(given.shape))
         case "PoissonSampledDpEvent":
             rate = _checks.fraction(sampling_probability=_plain(given.sampling_probability))
             if rate == 1:
-                return _mapped(given.event, share, depth + 1)
-            joint = ev.compose([_mapped(given.event, 1.0, depth + 1)])
+                return inner()
+            joint = ev.compose([inner(1.0)])
             if rate == 0 or isinstance(joint, ev.NoOp):
                 return ev.NoOp()
             exact = ev.NonPrivate() in counted(joint)
