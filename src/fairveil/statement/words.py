@@ -9,28 +9,24 @@ Guarantees (tests/statement/test_document.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..core import events as event_tree
 from ..core.promise import Promise
 from ..show.numbers import STAMP_WORDS, at_least, at_most, promised
 from ..show.parts import Column, Facts, Part, Table, aligned
-from .form import READ_FROM_DATA, event, schema
-from .rule import TWO_STEPS, is_prefix
+from .document import is_whole
+from .form import READ_FROM_DATA, event, inside, schema
+from .rule import TWO_STEPS
 
 Statement = Any
 """A `PrivacyStatement`: `document` imports this room, and not the other way."""
 
-MOST_LISTED = 20
-"""How many groups and kinds of release the words list; the JSON lists all."""
-MOST_CELLS = 8
-"""Multipliers that a line of the table lists; the JSON lists all."""
+MOST_LISTED, MOST_CELLS = 20, 8
+"""Groups and kinds of release, and multipliers of one, that the words list; the JSON lists all."""
 HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
 """Of the table of releases."""
 MECHANISMS, NOTHING = "Mechanisms", "-"
-
-
 TOLD: dict[str, Any] = schema()["properties"]
 MADE_BY: dict[str, Any] = TOLD["releases"]["items"]["properties"]["mechanism"]
 """Of each mechanism its words, the norm in which its sensitivity is stated, and the names of what it
@@ -118,7 +114,7 @@ def table_lines(statement: Statement) -> Iterator[str]:
     told = table(statement)
     yield from aligned([HEADS, *told[:MOST_LISTED]]) if told else ()
     if len(told) > MOST_LISTED:
-        yield f"and {len(told) - MOST_LISTED} more, listed in the JSON"
+        yield _more(told)
 
 
 def _numbers(one: Any) -> str:
@@ -137,52 +133,49 @@ def _definition(statement: Statement) -> str:
     budget, at = statement.promise.epsilon, f"{statement.delta:g}"
     spent = at_most(statement.epsilon, budget)
     limit = "no budget was set" if math.isinf(budget) else f"the budget was {promised(budget)}"
-    return (
-        f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was "
-        f"spent, {limit}."
-    )
+    told = f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at}"
+    return f"{told} was spent, {limit}."
+
+
+FIXED = " Shares of the budget were fixed in advance."
+LATER = (
+    " An epsilon after the fact holds for this outcome: shares of the budget depend on earlier "
+    "released answers. The guarantee above was fixed in advance for everybody. It and the group's "
+    "own hold at this delta each. The smaller of the two holds at twice this delta."
+)
+WEAKER = (
+    "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
+)
 
 
 def _groups(statement: Statement) -> str:
     groups = statement.groups
     if not groups:
-        return (
-            "noise differs by cell, and no group was named: the guarantee above is everybody's."
-            if _has(statement, "per-cell")
-            else "everybody has the same guarantee."
-        )
+        if _has(statement, "per-cell"):
+            words = "noise differs by cell, and no group was named"
+            return f"{words}: the guarantee above is everybody's."
+        return "everybody has the same guarantee."
     told = [f"{group.name}: {_own(group, statement)}" for group in groups[:MOST_LISTED]]
-    if len(groups) > MOST_LISTED:
-        told.append(f"and {len(groups) - MOST_LISTED} more, listed in the JSON")
-    whose = (
-        f"{'; '.join(told)}. Each is at delta = {statement.delta:g}, of people who are in that group "
-        f"in one of two neighbouring tables."
-    )
-    if any(group.fixed for group in groups):
-        whose += " Shares of the budget were fixed in advance."
-    if not all(group.fixed for group in groups):
-        whose += (
-            " An epsilon after the fact holds for this outcome: shares of the budget depend on "
-            "earlier released answers. The guarantee above was fixed in advance for everybody. It "
-            "and the group's own hold at this delta each. The smaller of the two holds at twice "
-            "this delta."
-        )
-    return (
-        f"{whose} A larger share of the budget, hence a larger epsilon, is a weaker guarantee for "
-        f"that group."
-    )
+    told += [_more(groups)] * (len(groups) > MOST_LISTED)
+    whose = "of people who are in that group in one of two neighbouring tables."
+    how = FIXED * any(group.fixed for group in groups)
+    how += LATER * (not all(group.fixed for group in groups))
+    return f"{'; '.join(told)}. Each is at delta = {statement.delta:g}, {whose}{how} {WEAKER}"
+
+
+def _more(listed: Sequence[object]) -> str:
+    return f"and {len(listed) - MOST_LISTED} more, listed in the JSON"
 
 
 def _own(group: Any, statement: Statement) -> str:
     """A limit that was fixed in advance comes first; a larger number beside it would say
     nothing."""
+    words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}"
+    words += "" if group.fixed else " after the fact"
     if math.isinf(group.epsilon):
         words = "no guarantee of its own"
     elif group.epsilon > statement.epsilon:
         words = "no better than the guarantee above"
-    else:
-        words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}"
-        words += "" if group.fixed else " after the fact"
     if group.limit is None:
         return words
     limited = f"at most {promised(group.limit)}, a limit fixed in advance"
@@ -193,13 +186,11 @@ def _own(group: Any, statement: Statement) -> str:
 def _has(statement: Statement, *kinds: str) -> bool:
     """Whether an event of one of these kinds was made or planned."""
 
-    def holds(value: object) -> bool:
-        if isinstance(value, dict):
-            return value.get("kind") in kinds or any(map(holds, value.values()))
-        return isinstance(value, list) and any(map(holds, value))
+    def holds(one: Any) -> bool:
+        return one[0] in kinds or any(map(holds, inside(one)))
 
     told = (*statement.events, *(statement.plan or ()))
-    return any(holds(event_tree.to_json_dict(event)) for event in told)
+    return any(holds(event(one.to_dict())) for one in told)
 
 
 def _protected(promise: Promise) -> str:
@@ -218,62 +209,56 @@ def _unit(promise: Promise) -> str:
     name = f"{promise.unit}; persons are identified by {promise.unit.name!r}"
     told = f"{name}, and each is protected with all of their rows."
     if promise.is_private and promise.protects == "records":
-        told += (
-            " Rows beyond that number were dropped by coins, which depend on no row and on no other "
-            "person."
-        )
+        told += " Rows beyond that number were dropped by coins, which depend on no row and on no "
+        told += "other person."
     return told
 
 
 def _bounds(statement: Statement) -> Iterator[str]:
-    for bound in statement.bounds:
-        read = "read from the data, which is NOT covered"
-        source = read if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
-        yield (
-            f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} "
-            f"({source})"
-        )
+    for one in statement.bounds:
+        read = one.origin == READ_FROM_DATA
+        source = "read from the data, which is NOT covered" if read else f"from: {one.origin}"
+        moves = f"{one.norm} sensitivity {one.sensitivity:g}"
+        yield f"{one.question}: {moves}, {one.reason} ({source})"
     if not statement.bounds:
         yield "none are listed; noise is stated as a multiple of each sensitivity"
 
 
+IN_TWO_STEPS = (
+    "all releases but the last were fixed in advance; the last was chosen afterwards, and may "
+    "depend on their values. The stated epsilon is what this allows under a guarantee that was "
+    "fixed before them"
+)
+FINER = (
+    "bounds on all releases were fixed in advance, and all of them were made, some by cell; nobody "
+    "had less noise than planned"
+)
+
+
 def _composition(statement: Statement) -> str:
     cap, plan = statement.cap, statement.plan
-    if cap is not None and cap.kind == TWO_STEPS:
-        how = (
-            "all releases but the last were fixed in advance; the last was chosen afterwards, and "
-            "may depend on their values. The stated epsilon is what this allows under a guarantee "
-            "that was fixed before them"
-        )
-    elif cap is not None:
+    if cap is not None:
         how = (
             f"releases were chosen one after another, within a {cap.kind} filter that was fixed in "
-            "advance; the stated epsilon is what it allows"
         )
+        how += "advance; the stated epsilon is what it allows"
+        how = IN_TWO_STEPS if cap.kind == TWO_STEPS else how
     elif plan is None:
         how = "nothing had to be capped"
     elif plan == statement.events:
         how = "the releases were fixed in advance, and all of them were made"
-    elif _is_whole(statement.to_dict()):
-        how = (
-            "bounds on all releases were fixed in advance, and all of them were made, some by "
-            "cell; nobody had less noise than planned"
-        )
+    elif is_whole(statement.events, plan, statement.promise.neighbours):
+        how = FINER
     else:
         how = "the releases were fixed in advance; the run was interrupted and is charged whole"
     return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
 
 
-def _is_whole(doc: dict[str, Any]) -> bool:
-    log, plan = (event(doc[name]["event"]) for name in ("events", "plan"))
-    return is_prefix(log, plan, doc["promise"]["neighbours"], whole=True)
-
-
 def _sampling(statement: Statement) -> str:
     whose = "row" if statement.promise.unit is None else "person"
-    parts = ""
     if statement.route == "nothing read":
         return "what is protected was not read, so that nothing depends on which rows were."
+    parts = ""
     if _has(statement, "on-part"):
         parts = (
             f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s "
@@ -322,10 +307,8 @@ def _audit(statement: Statement) -> str:
     audit = statement.audit
     if audit is None:
         return "none was made."
-    return (
-        f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence "
-        f"{audit.confidence:g}."
-    )
+    least = f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}"
+    return f"{least}, at confidence {audit.confidence:g}."
 
 
 def _sentence(words: str | None) -> str | None:
