@@ -28,7 +28,7 @@ import fairveil as fv
 from fairveil.show import Chart
 from fairveil.show.charts import COLORS
 from fairveil.show.numbers import number, with_unit
-from fairveil.show.parts import INK
+from fairveil.show.pictures import INK
 from sets import dense, load, split
 
 PLACE = Path(__file__).parent.parent / "docs" / "images" / "payoff.svg"

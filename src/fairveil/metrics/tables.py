@@ -46,7 +46,8 @@ from ..fairness.notions import Outcome, positive_class
 from ..fairness.systems import ConstraintSystem
 from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent, printable
-from ..show.parts import Column, Note, Part, Shown, Table, draw_on
+from ..show.parts import Column, Note, Part, Shown, Table
+from ..show.pictures import draw_on
 from ..tables import keys
 from ..tables.frames import pandas_for
 from .histograms import cell_counts

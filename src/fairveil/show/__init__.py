@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .charts import Rule as Rule
     from .frontier import Point as Point
     from .frontier import Series as Series
-    from .parts import Chart as Chart
     from .parts import Column as Column
     from .parts import Fact as Fact
     from .parts import Facts as Facts
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from .parts import Shown as Shown
     from .parts import Table as Table
     from .parts import page as page
+    from .pictures import Chart as Chart
     from .report import People as People
     from .report import Report as Report
     from .report import Requirement as Requirement

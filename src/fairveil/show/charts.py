@@ -9,25 +9,18 @@ differ in marks and dashes, too: a grey print loses nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from textwrap import shorten
 from typing import Any, ClassVar
 
 from .. import _checks
-from ..errors import InputError
+from ..core.errors import need
 from .numbers import FACTOR, axis_title, ends, number, percent, printable, with_unit
-from .parts import INK, LETTERS, Chart, undefined
+from .pictures import INK, LETTERS, Chart
 
 COLORS = ("#2a78d0", "#d2521a", "#0e8a77", "#9558cc", "#a87600", "#d13a7d")
 MARKS = "osD^v*Xp"
-DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (6, 2)),
-    (0, (1, 2)),
-    (0, (6, 2, 1, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
+DASHES: tuple[Any, ...] = ("-", *((0, one) for one in ((6, 2), (1, 2), (6, 2, 1, 2), (3, 1, 1, 1))))
 ROW = 42.0
 FEW = 40
 """Points up to which each has a mark."""
@@ -51,11 +44,7 @@ class Axis:
 @dataclass(frozen=True)
 class Curve:
     """(across, up) pairs in any order, with the ends of intervals of `up`, and of `across`, for each
-    of them or for none.
-
-    `kind`: "own", "published" for numbers of others, "floor" for what nothing can be below.
-    `joined`: by a line.
-    """
+    of them or for none. `kind`: "own", or "published" for numbers of others. `joined`: by a line."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -71,21 +60,17 @@ class Curve:
         label = printable(self.label)
         _checks.normalise(self, label=f" {label}" if label.startswith("_") else label)
         found = [(_finite(x), _finite(y)) for x, y in self.points]
-        if not found:
-            remedy = "Pass points=[(1000, 0.8), (10000, 0.9)], for example."
-            raise InputError.expected("points", of=self.label, got="none", remedy=remedy)
+        fix = "Pass points=[(1000, 0.8), (10000, 0.9)], for example."
+        need(found, "points", of=self.label, got="none", fix=fix)
         order = sorted(range(len(found)), key=lambda at: found[at])
         _checks.normalise(self, points=tuple(found[at] for at in order))
         for names in (("low", "high"), ("across_low", "across_high")):
-            both = [tuple(map(_finite, end)) for end in _checks.named(self, names).values()]
-            if {len(end) for end in both} not in ({0}, {len(found)}) or any(
-                low > high for low, high in zip(*both, strict=True)
-            ):
-                remedy = "Pass as many ends as points, low <= high, or none."
-                raise InputError.expected(
-                    "two ends in order", of=", ".join(names), got=both, remedy=remedy
-                )
-            for name, end in zip(names, both, strict=True):
+            low, high = (tuple(map(_finite, getattr(self, name))) for name in names)
+            whole = len(low) == len(high) in (0, len(found))
+            right = whole and all(one <= other for one, other in zip(low, high, strict=True))
+            fix = "Pass as many ends as points, low <= high, or none."
+            need(right, "two ends in order", of=", ".join(names), got=(low, high), fix=fix)
+            for name, end in zip(names, (low, high), strict=True):
                 _checks.normalise(self, **{name: tuple(end[at] for at in order) if end else ()})
 
 
@@ -128,18 +113,12 @@ class Curves(Chart):
 
     def __post_init__(self) -> None:
         _checks.normalise(self, curves=tuple(self.curves), rules=tuple(self.rules))
-        for name, axis, values in (
-            ("across", self.across, [x for one in self.curves for x, _ in one.points]),
-            ("up", self.up, [y for one in self.curves for _, y in one.points]),
-        ):
-            if not values or (axis.log and min(values) <= 0.0):
-                remedy = "Pass log=False, or leave out what is not above 0."
-                raise InputError.expected(
-                    "numbers above 0 on a logarithmic axis" if values else "a curve or more",
-                    of=name,
-                    got=min(values, default=None),
-                    remedy=remedy,
-                )
+        for at, (of, axis) in enumerate((("across", self.across), ("up", self.up))):
+            least = min((point[at] for one in self.curves for point in one.points), default=None)
+            need(least is not None, "a curve or more", of=of, got=None, fix="Pass curves=[...].")
+            right = not axis.log or (least or 0.0) > 0.0
+            fix = "Pass log=False, or leave out what is not above 0."
+            need(right, "numbers above 0 on a logarithmic axis", of=of, got=least, fix=fix)
 
     @property
     def description(self) -> str:
@@ -147,21 +126,15 @@ class Curves(Chart):
         x, y = self.across.unit, self.up.unit
         said = [f"{self.up.title} against {self.across.name}."]
         for one in self.curves:
-            (first_x, first), (last_x, last) = one.points[0], one.points[-1]
-            least, most = (pick(up for _, up in one.points) for pick in (min, max))
-            said.append(
-                f"{one.label}: {with_unit(first, y)} at {with_unit(first_x, x)}"
-                + (
-                    "."
-                    if len(one.points) == 1
-                    else f" to {with_unit(last, y)} at {with_unit(last_x, x)}; least "
-                    f"{with_unit(least, y)}, largest {with_unit(most, y)}."
-                )
+            first, last = (
+                f"{with_unit(up, y)} at {with_unit(across, x)}"
+                for across, up in (one.points[0], one.points[-1])
             )
-        said += [
-            f"A line at {with_unit(rule.at, x if rule.across else y)}: {rule.label}."
-            for rule in self.rules
-        ]
+            ups = [up for _, up in one.points]
+            most = f"least {with_unit(min(ups), y)}, largest {with_unit(max(ups), y)}"
+            said.append(f"{one.label}: {first}{f' to {last}; {most}' * (len(ups) > 1)}.")
+        for rule in self.rules:
+            said.append(f"A line at {with_unit(rule.at, x if rule.across else y)}: {rule.label}.")
         return " ".join((*said, *self.notes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,42 +147,34 @@ class Curves(Chart):
         for rule in self.rules:
             line = axes.axvline if rule.across else axes.axhline
             line(rule.at, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), label=rule.label)
-        for axis, measure, scale in (
+        for axis, of, scale in (
             (axes.xaxis, self.across, axes.set_xscale),
             (axes.yaxis, self.up, axes.set_yscale),
         ):
-            if measure.log:
+            if of.log:
                 scale("log")
                 axis.set_minor_formatter("")
-            _measured(axis, measure)
+            _measured(axis, of)
         _quiet(axes)
         return drawn
 
     def _curve(self, axes: Any, at: int, one: Curve) -> Any:
         across, up = zip(*one.points, strict=True)
         own = one.kind == OWN
-        look: dict[str, Any] = {
-            "color": COLORS[at % len(COLORS)] if own else INK,
-            "alpha": 1.0 if own else 0.65,
-            "linestyle": DASHES[(at + at // len(MARKS)) % len(DASHES)],
-            "linewidth": 2.0 if own else 1.1,
-            "label": one.label,
-        }
+        dash = DASHES[(at + at // len(MARKS)) % len(DASHES)] if one.joined else "none"
+        look: dict[str, Any] = {"label": one.label, "linestyle": dash}
+        look |= {"color": COLORS[at % len(COLORS)] if own else INK, "alpha": 1.0 if own else 0.65}
+        look |= {"linewidth": 2.0 if own else 1.1}
         if len(one.points) <= FEW:
             look |= {"marker": MARKS[at % len(MARKS)], "markersize": 6.0}
             look |= {} if own else {"markerfacecolor": "none"}
-        if not one.joined:
-            look["linestyle"] = "none"
         if one.across_low:  # both errors of each point
-            bars = {
-                "yerr": _reach(up, one.low, one.high) if one.low else None,
-                "xerr": _reach(across, one.across_low, one.across_high),
-            }
+            up_by = _reach(up, one.low, one.high) if one.low else None
+            bars = {"xerr": _reach(across, one.across_low, one.across_high), "yerr": up_by}
             return axes.errorbar(across, up, elinewidth=0.8, **bars, **look)
         if one.low:
-            axes.fill_between(
-                across, one.low, one.high, color=look["color"], alpha=0.15, linewidth=0
-            )
+            shade = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(across, one.low, one.high, **shade)
         (line,) = axes.plot(across, up, **look)
         return line
 
@@ -251,8 +216,6 @@ class Rows(Chart):
         Of the intervals. None: there are none.
     half : bool, default=False
         Whether two of them stand side by side on a wide page.
-    bars : bool, default=False
-        Whether numbers are bars from 0.
     """
 
     title: str
@@ -261,26 +224,21 @@ class Rows(Chart):
     rule: Rule | None = None
     confidence: float | None = None
     half: bool = False
-    bars: bool = False
     legend: ClassVar[bool] = True
 
     @property
     def description(self) -> str:
         """Each row in words; undefined is said."""
-        unit, of = self.axis.unit, ""
-        if self.confidence is not None:
-            of = f", with {percent(self.confidence)} intervals"
+        unit = self.axis.unit
+        of = "" if self.confidence is None else f", with {percent(self.confidence)} intervals"
         said = [f"{self.axis.title}{of}."]
         for row in self.rows:
-            if undefined(row.value):
-                said.append(f"{row.label}: undefined.")
-                continue
-            assert row.value is not None
-            words = f"{row.label}: {with_unit(row.value, unit)}"
+            words = "undefined" if row.value is None else with_unit(row.value, unit)
             if row.low is not None and row.high is not None:
                 words += f" ({ends(row.low, row.high, unit)})"
-            words += "" if row.bound is None else f", at most {with_unit(row.bound, unit)} required"
-            said.append(f"{words}{', of few rows' if row.hollow else ''}.")
+            if row.value is not None and row.bound is not None:
+                words += f", at most {with_unit(row.bound, unit)} required"
+            said.append(f"{row.label}: {words}{', of few rows' * row.hollow}.")
         if self.rule is not None:
             said.append(f"A line at {with_unit(self.rule.at, unit)}: {self.rule.label}.")
         return " ".join(said)
@@ -295,70 +253,45 @@ class Rows(Chart):
 
     def draw(self, axes: Any) -> list[Any]:
         """A mark a row; the artists in their order, without those that are undefined."""
-        unit, drawn = self.axis.unit, []
-        room = {"va": "center", "fontsize": LETTERS, "color": INK}
+        unit, drawn, color = self.axis.unit, [], COLORS[0]
+        room = {"va": "center", "color": INK, "transform": axes.get_yaxis_transform()}
+        room |= {"fontsize": LETTERS}
         for at, row in enumerate(self.rows):
-            left, right = (
-                axes.get_yaxis_transform(),
-                {"ha": "right", "transform": axes.get_yaxis_transform()},
-            )
-            axes.text(
-                0.0, at - 0.34, shorten(row.label, 34, placeholder=" …"), transform=left, **room
-            )
-            if undefined(row.value):
-                axes.text(1.0, at - 0.34, "undefined", **right, **room)
-                continue
-            assert row.value is not None
-            words = number(row.value, unit)
+            axes.text(0.0, at - 0.34, shorten(row.label, 34, placeholder=" …"), **room)
+            words = "undefined" if row.value is None else number(row.value, unit)
             if row.low is not None and row.high is not None:
                 words += f" ({number(row.low, unit)}–{number(row.high, unit)})"
-            axes.text(1.0, at - 0.34, words, **right, **room)
-            color = COLORS[0]
+            axes.text(1.0, at - 0.34, words, ha="right", **room)
+            if row.value is None:
+                continue
             for between, width in ((row.wider, 1.2), ((row.low, row.high), 3.0)):
                 if between is not None and None not in between:
                     axes.hlines(at, *between, color=color, linewidth=width)
             if row.bound is not None:
                 axes.vlines(row.bound, at - 0.2, at + 0.25, color=INK, linewidth=1.6)
-            if self.bars:
-                face = "none" if row.hollow else color
-                drawn += axes.barh(at, row.value, height=0.36, color=face, edgecolor=color)
-                continue
-            hollow = {"markerfacecolor": "none"} if row.hollow else {}
-            drawn += axes.plot(
-                [row.value],
-                [at],
-                marker="o",
-                markersize=7.0,
-                color=color,
-                linestyle="none",
-                **hollow,
-            )
-        if self.rule is not None:  # not through the letters
-            places = [(at - 0.2, at + 0.3) for at in range(len(self.rows))]
-            low, high = zip(*places, strict=True)
-            axes.vlines([self.rule.at] * len(places), low, high, color=INK, label=self.rule.label)
+            mark = {"marker": "o", "markersize": 7.0, "linestyle": "none", "color": color}
+            mark |= {"markerfacecolor": "none"} if row.hollow else {}
+            drawn += axes.plot([row.value], [at], **mark)
+        if self.rule is not None and self.rows:  # not through the letters
+            low, high = ([at + by for at in range(len(self.rows))] for by in (-0.2, 0.3))
+            places = [self.rule.at] * len(self.rows)
+            axes.vlines(places, low, high, color=INK, label=self.rule.label)
         axes.set_yticks([])
         axes.set_ylim(len(self.rows) - 0.5, -0.7)
         _measured(axes.xaxis, self.axis)
         _quiet(axes)
-        low, high = axes.get_xlim()
-        if self.axis.unit in FACTOR:
+        least, most = axes.get_xlim()
+        if unit in FACTOR:
+            known = [one for row in self.rows for one in (row.value, row.low) if one is not None]
             axes.set_xlim(
-                min(0.0, low if low < -1e-9 and _below(self.rows) else 0.0), max(high, 0.01)
+                min(0.0, least) if min(known, default=0.0) < 0.0 else 0.0, max(most, 0.01)
             )
         return drawn
 
 
-def _below(rows: Iterable[Row]) -> bool:
-    return any(value is not None and value < 0 for row in rows for value in (row.value, row.low))
-
-
 def _finite(value: float) -> float:
-    found = float(value)
-    if not math.isfinite(found):
-        raise InputError.expected(
-            "a finite number", of="points", got=value, remedy="Leave out what is undefined."
-        )
+    found, fix = float(value), "Leave out what is undefined."
+    need(math.isfinite(found), "a finite number", of="points", got=value, fix=fix)
     return found
 
 

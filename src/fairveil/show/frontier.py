@@ -1,4 +1,4 @@
-"""Frontiers: error against fairness gap, one curve an epsilon, curves of others beside; their charts
+"""Frontiers: error against fairness gap, one curve an epsilon, curves of others beside; their chart
 and their table."""
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .. import _checks
-from ..errors import InputError
+from ..core.errors import need
 from .charts import OWN, PUBLISHED, Axis, Curve, Curves, Rule
 from .parts import Column, Table
 
 Protects = Literal["records", "sensitive_features", "nothing"]
-PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features", "nothing")
-PROTECTED = {
+PROTECTED: dict[Protects, str] = {
     "records": "record-level privacy",
     "sensitive_features": "attribute-level privacy",
     "nothing": "not private",
@@ -39,57 +38,46 @@ class Point:
     def __post_init__(self) -> None:
         for name in ("error", "gap"):
             low, value, high = self.ends(name)
-            if not low <= high or not all(map(math.isfinite, (low, value, high))):
-                remedy = f"Pass finite numbers, {name}_low <= {name}_high."
-                raise InputError.expected(
-                    "two ends in order", of=name, got=(low, high), remedy=remedy
-                )
+            right = low <= high and all(map(math.isfinite, (low, value, high)))
+            fix = f"Pass finite numbers, {name}_low <= {name}_high."
+            need(right, "two ends in order", of=name, got=(low, high), fix=fix)
 
     def ends(self, name: str) -> tuple[float, float, float]:
         """The low end, the value and the high end of "error" or "gap"; no rate, and no gap, is below
         zero."""
         value = float(getattr(self, name))
         low, high = getattr(self, f"{name}_low"), getattr(self, f"{name}_high")
-        known = low is not None and high is not None
-        return (
-            (max(float(low), min(0.0, value)), value, float(high))
-            if known
-            else (value, value, value)
-        )
+        if low is None or high is None:
+            return value, value, value
+        return max(float(low), min(0.0, value)), value, float(high)
 
 
 @dataclass(frozen=True)
 class Series:
     """One curve. `label` says whose, `epsilon` and `protects` under which promise (inf and
-    "nothing": not private); `published`: numbers of others, from `source`."""
+    "nothing": not private); `published`: numbers of others."""
 
     label: str
     epsilon: float
     protects: Protects
     points: tuple[Point, ...]
     published: bool = False
-    source: str = ""
 
     def __post_init__(self) -> None:
         _checks.normalise(self, epsilon=_checks.positive(epsilon=self.epsilon, allow_inf=True))
-        _checks.one_of(PROTECTS, protects=self.protects)
-        if (self.protects == "nothing") != math.isinf(self.epsilon):
-            remedy = "Say protects='nothing' where epsilon is inf, and only there."
-            raise InputError.expected(
-                "an epsilon that fits it", of="protects", got=self.protects, remedy=remedy
-            )
-        points: Any = self.points
-        right = isinstance(points, (list, tuple)) and all(isinstance(one, Point) for one in points)
-        if not right or not points:
-            raise InputError.expected("points", of="points", got=points, remedy="Pass Point(...)s.")
-        _checks.normalise(self, points=tuple(points))
+        _checks.one_of(PROTECTED, protects=self.protects)
+        fits = (self.protects == "nothing") == math.isinf(self.epsilon)
+        fix = "Say protects='nothing' where epsilon is inf, and only there."
+        need(fits, "an epsilon that fits it", of="protects", got=self.protects, fix=fix)
+        _checks.normalise(self, points=tuple(self.points))
+        right = self.points and all(isinstance(one, Point) for one in self.points)
+        need(right, "points", of="points", got=self.points, fix="Pass Point(...)s.")
 
     @property
     def name(self) -> str:
         """Whose curve, at which epsilon, and what is protected."""
         if math.isinf(self.epsilon):
-            fair = "fair, " if not self.published else ""
-            return f"{self.label}: {fair}not private"
+            return f"{self.label}: {'' if self.published else 'fair, '}not private"
         return f"{self.label}, ε = {self.epsilon:g}: {PROTECTED[self.protects]}"
 
     def curve(self) -> Curve:
@@ -102,7 +90,7 @@ class Series:
         return Curve(self.name, tuple(zip(across, up, strict=True)), *bars, kind=kind)
 
 
-def charts(
+def parts_of(
     measure: str,
     dataset: str,
     series: Sequence[Series],
@@ -110,48 +98,32 @@ def charts(
     required: Sequence[float] = (),
     notes: Sequence[str] = (),
     unit: str = "points",
-) -> Iterator[Curves]:
-    """One chart of all curves of one's own; for each epsilon that others published curves of, one
-    with theirs beside.
-
-    `measure`: what the gap is of, in words; `required`: bounds that were asked for.
-    """
-    own = [one for one in series if not one.published]
-    across, up = Axis(measure, unit), Axis("error", "percent")
-    shown = sorted(set(required))
-    rules = tuple(
-        Rule("required gaps" if at == 0 else "_", gap, across=True) for at, gap in enumerate(shown)
-    )
+) -> Iterator[Curves | Table]:
+    """One chart of all curves, and a table of every point. `measure`: what the gap is of, in words;
+    `required`: bounds that were asked for."""
+    shown = enumerate(sorted(set(required)))
+    rules = tuple(Rule("required gaps" if at == 0 else "_", gap, across=True) for at, gap in shown)
     told = ("Lower and further left is better.", *notes)
-    title = f"Error against {measure}, {dataset}"
-    if own:
-        yield Curves(title, across, up, tuple(one.curve() for one in own), rules, told)
-    others = [one for one in series if one.published]
-    for epsilon in sorted({one.epsilon for one in others}):
-        curves = tuple(one.curve() for one in (*own, *others) if one.epsilon == epsilon)
-        about = "not private" if math.isinf(epsilon) else f"ε = {epsilon:g}"
-        yield Curves(f"{title}: {about}, beside published curves", across, up, curves, (), told)
-
-
-def table(series: Sequence[Series], measure: str, unit: str = "points") -> Table:
-    """Every point of every curve."""
-    rows = [
-        (one, point)
-        for one in series
-        for point in sorted(one.points, key=lambda p: (p.gap, p.error))
-    ]
+    axes, curves = (Axis(measure, unit), Axis("error", "percent")), (x.curve() for x in series)
+    yield Curves(f"Error against {measure}, {dataset}", *axes, tuple(curves), rules, told)
+    rows: list[tuple[Series, Point]] = []
+    for one in series:
+        rows += [(one, point) for point in sorted(one.points, key=lambda p: (p.gap, p.error))]
 
     def column(name: str, of: str, unit: str) -> Column:
         low, values, high = zip(*(point.ends(of) for _, point in rows), strict=True)
         return Column(name, values, unit, *((low, high) if low != high else ((), ())))
 
+    def plain(name: str, of: str, unit: str) -> Column:
+        values: Any = tuple(getattr(point, of) for _, point in rows)
+        return Column(name, values, unit, missing="-")
+
+    names = tuple(one.name + " (published)" * one.published for one, _ in rows)
     columns = (
-        Column(
-            "curve", tuple(one.name + (" (published)" if one.published else "") for one, _ in rows)
-        ),
-        Column("required", tuple(point.target for _, point in rows), unit, missing="-"),
+        Column("curve", names),
+        plain("required", "target", unit),
         column(measure.replace(" ", "_"), "gap", unit),
         column("error", "error", "percent"),
-        Column("models", tuple(point.seeds for _, point in rows), "count", missing="-"),
+        plain("models", "seeds", "count"),
     )
-    return Table(columns, "Every point, with its interval where one is known")
+    yield Table(columns, "Every point, with its interval where one is known")

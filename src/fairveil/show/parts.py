@@ -11,34 +11,22 @@ Guarantees (tests/show/test_show_parts.py):
 
 from __future__ import annotations
 
-import hashlib
 import html
-import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import resources
-from textwrap import fill
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _checks
-from ..errors import InputError
-from .numbers import FORMATS, printable
+from ..core.errors import need
+from .numbers import FORMATS
+from .pictures import NARROW, WIDE, Chart, draw_on
 
 UNDEFINED = "undefined"
-WIDE, NARROW = 680, 360
-"""Pixels of a chart on a wide page and on a narrow one."""
-INK = "#1a1a1a"
-LETTERS = 12.0
-FONTS = ("Arial", "Liberation Sans", "Helvetica", "DejaVu Sans")
-DARK = (
-    "<style>svg{color:#1a1a1a;background:#fff}@media (prefers-color-scheme:dark)"
-    "{svg{color:#f1f3f5;background:#15191f}}</style>"
-)
-"""Ink of a file by itself. On a page it is that of the page: `currentColor`."""
 
 
 class Fact(NamedTuple):
@@ -138,50 +126,6 @@ class Note:
     words: str
 
 
-class Chart:
-    """A picture: what it is, its text alternative, its numbers, and how matplotlib draws it.
-    `half`: two of them stand side by side on a wide page."""
-
-    title: str
-    half: bool = False
-    legend: ClassVar[bool] = False
-    """Whether it has a legend where there is one entry, too."""
-
-    @property
-    def description(self) -> str:
-        """The picture in words, for those who do not see it."""
-        raise NotImplementedError
-
-    def draw(self, axes: Any) -> list[Any]:
-        """Draw on axes of matplotlib; the artists, in the order of the numbers."""
-        raise NotImplementedError
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its numbers, as plain JSON values."""
-        raise NotImplementedError
-
-    def height(self, width: int) -> float:
-        """Pixels, of a drawing so wide."""
-        return min(max(0.55 * width, 230.0), 380.0)
-
-    def to_svg(self, width: int = WIDE, *, standalone: bool = True) -> str:
-        """Draw as an SVG element with its text alternative.
-
-        Parameters
-        ----------
-        width : int, default=680
-            Pixels.
-        standalone : bool, default=True
-            Whether it is a file by itself: it then carries its colors for a dark screen.
-
-        Returns
-        -------
-        str
-            The element.
-        """
-        return svg_of(self, width, standalone=standalone)
-
-
 Part = Facts | Table | Note | Chart
 
 
@@ -277,6 +221,14 @@ def listed(*given: Part) -> Listed:
     return Listed(given)
 
 
+def first_chart(parts: Iterable[Part], ax: object = None) -> Any:
+    """Draws the first chart on these axes, or on new ones."""
+    drawn = [part for part in parts if isinstance(part, Chart)]
+    fix = "There is nothing to draw: print the result."
+    need(drawn, "a result with a chart", of="plot", got="none", fix=fix)
+    return draw_on(drawn[0], ax)
+
+
 def undefined(value: object) -> bool:
     """Whether there is no such value."""
     return value is None or (isinstance(value, float) and math.isnan(value))
@@ -315,23 +267,41 @@ def text_of(parts: Iterable[Part]) -> str:
 
 
 def _lines(part: Part) -> list[str]:
-    if isinstance(part, Note):
-        return [part.words]
-    if isinstance(part, Facts):
-        pairs = [(one.label, told(one)) for one in part.facts]
-        return [*([part.title] if part.title else []), *aligned(pairs)]
-    if isinstance(part, Table):
-        if not part.columns[0].values:
-            return []
-        right = next((at for at, column in enumerate(part.columns) if column.unit), None)
-        heads = tuple(column.head for column in part.columns)
-        more = [f"and {part.left_out} more, in JSON"] if part.left_out else []
-        return [
-            *([part.title] if part.title else []),
-            *aligned([heads, *part.lines()], right),
-            *more,
-        ]
+    match part:
+        case Note(words):
+            return [words]
+        case Facts(facts, title):
+            pairs = [(one.label, told(one)) for one in facts]
+            return [*filter(None, [title]), *aligned(pairs)]
+        case Table(columns, title) if columns[0].values:
+            right = next((at for at, column in enumerate(columns) if column.unit), None)
+            heads = tuple(column.head for column in columns)
+            more = [f"and {part.left_out} more, in JSON"] if part.left_out else []
+            return [*filter(None, [title]), *aligned([heads, *part.lines()], right), *more]
     return []
+
+
+def markdown_of(parts: Iterable[Part]) -> Iterator[str]:
+    """For a file of Markdown, a line each; charts are left out."""
+    for part in parts:
+        match part:
+            case Note(words):
+                yield f"- {marked(words)}"
+            case Facts(facts):
+                for one in facts:
+                    head = f"- {marked(one.label)}: " if one.label else "  - "
+                    yield f"{head}{marked(told(one))}"
+            case Table(columns, title) if columns[0].values:
+                yield from ("", f"{marked(title)}:" if title else "", "")
+                heads = tuple(column.head for column in columns)
+                for row in (heads, ("---",) * len(heads), *part.lines()):
+                    yield f"| {' | '.join(marked(cell).replace('|', '/') for cell in row)} |"
+                yield ""
+
+
+def marked(value: object) -> str:
+    """A value on one line, which cannot begin markup of its own."""
+    return re.sub(r"([<>*_`\[\]])", r"\\\1", " ".join(str(value).split()))
 
 
 def told(fact: Fact) -> str:
@@ -346,16 +316,14 @@ def html_of(part: Part, *, width: int | None = None) -> str:
     """For a page or a notebook. `width`: charts are drawn once, so wide; None: for wide pages and for
     narrow ones."""
     e = html.escape
-    if isinstance(part, Note):
-        return f"<p>{e(part.words)}</p>"
-    if isinstance(part, Facts):
-        said = "".join(
-            f"<dt>{e(one.label)}</dt><dd>{badge(one.verdict)}{e(one.words)}</dd>"
-            for one in part.facts
-        )
-        return (f"<h3>{e(part.title)}</h3>" if part.title else "") + f"<dl>{said}</dl>"
-    if isinstance(part, Table):
-        return _table(part)
+    match part:
+        case Note(words):
+            return f"<p>{e(words)}</p>"
+        case Facts(facts, title):
+            rows = (f"<dt>{e(x.label)}</dt><dd>{badge(x.verdict)}{e(x.words)}</dd>" for x in facts)
+            return f"{f'<h3>{e(title)}</h3>' if title else ''}<dl>{''.join(rows)}</dl>"
+        case Table():
+            return _table(part)
     if width is None and not part.half:
         drawn = "".join(
             f'<div class="{name}">{part.to_svg(size, standalone=False)}</div>'
@@ -368,22 +336,18 @@ def html_of(part: Part, *, width: int | None = None) -> str:
 
 
 def _table(part: Table) -> str:
-    e = html.escape
-    if not part.columns[0].values:
+    e, lines = html.escape, part.lines()
+    if not lines:
         return ""
     kinds = [' class="number"' if column.unit else "" for column in part.columns]
-    head = "".join(
-        f'<th scope="col"{kind}>{e(column.head)}</th>'
-        for column, kind in zip(part.columns, kinds, strict=True)
-    )
-    lines = part.lines()
+    heads = zip(part.columns, kinds, strict=True)
+    head = "".join(f'<th scope="col"{kind}>{e(column.head)}</th>' for column, kind in heads)
     body = ""
-    for at, line in enumerate(lines):
-        cells = "".join(
-            f"<td{kind}>{e(cell)}</td>" for cell, kind in zip(line[1:], kinds[1:], strict=True)
-        )
+    for at, (first, *rest) in enumerate(lines):
+        cells = zip(rest, kinds[1:], strict=True)
         last = ' class="total"' if part.tail and at == len(lines) - 1 else ""
-        body += f'<tr{last}><th scope="row">{e(line[0])}</th>{cells}</tr>'
+        body += f'<tr{last}><th scope="row">{e(first)}</th>'
+        body += "".join(f"<td{kind}>{e(cell)}</td>" for cell, kind in cells) + "</tr>"
     more = f"<p>And {part.left_out} more, in the JSON file.</p>" if part.left_out else ""
     caption = f"<caption>{e(part.title)}</caption>" if part.title else ""
     return (
@@ -459,7 +423,7 @@ def render(
     ]
     facts = [(one.label, one.words, Markup(badge(one.verdict))) for one in decision]
     known = {"subject": "", "method": None, "created": None, "signed": False, **about}
-    text: str = template("page.html").render(title=title, sections=found, facts=facts, **known)
+    text: str = _template().render(title=title, sections=found, facts=facts, **known)
     return text
 
 
@@ -469,125 +433,10 @@ def _kind(result: object) -> str:
 
 
 @cache
-def template(name: str, **filters: Callable[[Any], str]) -> Any:
-    """A file of this folder as a template; texts are escaped where it is a page."""
+def _template() -> Any:
+    """The page's file as a template; texts are escaped."""
     from jinja2 import Environment, StrictUndefined
 
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
-    made = Environment(
-        autoescape=name.endswith(".html"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters |= {"json": partial(json.dumps, ensure_ascii=False), **filters}
-    return made.from_string(text)
-
-
-# Pictures
-
-
-def first_chart(parts: Iterable[Part], ax: object = None) -> Any:
-    """Draws the first chart on these axes, or on new ones."""
-    chart = next((part for part in parts if isinstance(part, Chart)), None)
-    if chart is None:
-        remedy = "There is nothing to draw: print the result."
-        raise InputError.expected("a result with a chart", of="plot", got="none", remedy=remedy)
-    return draw_on(chart, ax)
-
-
-def draw_on(chart: Chart, ax: object = None) -> Any:
-    """Draw a chart with matplotlib, with its title and a legend.
-
-    Parameters
-    ----------
-    chart : Chart
-        What is drawn.
-    ax : matplotlib axes, default=None
-        Axes to draw on. None: new axes.
-
-    Returns
-    -------
-    matplotlib axes
-        The axes.
-    """
-    import matplotlib
-    from matplotlib import pyplot
-    from matplotlib.axes import Axes
-
-    axes: Any = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-    remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
-    axes = _checks.instance(Axes, "ax", axes, remedy, "axes of matplotlib")
-    with matplotlib.rc_context({"text.parse_math": False}):  # a group may be called "$50K$"
-        chart.draw(axes)
-        title = fill(chart.title, 60)
-        axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize="small", framealpha=0.85, edgecolor="none")
-    return axes
-
-
-def svg_of(chart: Chart, width: int, *, standalone: bool) -> str:
-    """The chart as an SVG element; the same chart gives the same bytes."""
-    width = _checks.whole(at_least=320, width=width)
-    drawn = _drawn(chart, width, standalone)
-    name = "c" + hashlib.sha256(drawn.encode()).hexdigest()[:10]
-    body = drawn[drawn.index("<svg") :]
-    inside = body[body.index(">") + 1 : body.rindex("</svg>")]
-    inside = re.sub(
-        r"<(metadata|defs)>\s*(<style.*?</style>)?\s*(</\1>|(?=<))", "", inside, count=1, flags=re.S
-    )
-    inside = re.sub(r' id="(?!(?:m|p)[0-9a-f]{10})[^"]*"', "", inside)
-    inside = re.sub(r'(id="|#)((?:m|p)[0-9a-f]{10})', rf"\1{name}-\2", inside).replace(
-        INK, "currentColor"
-    )
-    size = re.search(r'viewBox="([^"]+)"', body)
-    assert size is not None
-    _, _, wide, high = size[1].split()
-    words = (
-        f'<title id="{name}-t">{html.escape(printable(chart.title))}</title>'
-        f'<desc id="{name}-d">{html.escape(printable(chart.description))}</desc>'
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="{size[1]}" width="{wide}" height="{high}" role="img" stroke-linejoin="round" '
-        f'aria-labelledby="{name}-t {name}-d">{words}{DARK if standalone else ""}{inside.strip()}</svg>'
-    )
-
-
-def _drawn(chart: Chart, width: int, titled: bool) -> str:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    rules: Any = {
-        "svg.fonttype": "none",
-        "text.parse_math": False,
-        "svg.hashsalt": f"{chart.title}{width}",
-        "font.family": "sans-serif",
-        "font.sans-serif": list(FONTS),
-        "font.size": LETTERS,
-        "axes.labelsize": LETTERS,
-        "axes.edgecolor": INK,
-        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
-    }
-    with matplotlib.rc_context(rules):
-        figure = Figure(figsize=(width / 72, 1.0), dpi=72, layout="constrained")
-        axes = figure.add_subplot()
-        chart.draw(axes)
-        letters = int(width / 6.6)
-        handles, labels = axes.get_legend_handles_labels()
-        named = [fill(label, letters - 6) for label in labels]
-        several = len(named) > 1 or chart.legend
-        lines = sum(one.count("\n") + 1 for one in named) if several else 0
-        head = fill(printable(chart.title), letters) if titled else ""
-        if several and named:
-            figure.legend(handles, named, loc="outside lower left", frameon=False, fontsize=LETTERS)
-        if head:
-            figure.suptitle(head, x=0.01, ha="left", fontsize=LETTERS + 1)
-        high = chart.height(width) + 18.0 * lines + (18.0 * (head.count("\n") + 1) if head else 0.0)
-        figure.set_size_inches(width / 72, high / 72)
-        out = io.StringIO()
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(out, format="svg", transparent=True, metadata=nothing)
-    return out.getvalue()
+    text = resources.files(__package__).joinpath("page.html").read_text("utf-8")
+    how: Any = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    return Environment(autoescape=True, undefined=StrictUndefined, **how).from_string(text)

@@ -13,6 +13,7 @@ Guarantees (tests/show/test_show_report.py):
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import shlex
@@ -24,7 +25,7 @@ from typing import Any
 from .. import _checks
 from .._reading import write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, deviations, of_interval, of_noisy
-from ..errors import InputError
+from ..core.errors import need
 from .charts import Axis, Row, Rows, Rule
 from .numbers import (
     FACTOR,
@@ -43,7 +44,6 @@ from .scale import strength
 
 FORMAT, VERSION = "fairveil-report", 2
 GUARDED = {"records": "records", "sensitive_features": "the sensitive columns only"}
-MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
 NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_RATED = "How strong that is cannot be said: anyone with the seed can take the noise away."
 NEAR_THE_BOUND = (
@@ -55,8 +55,14 @@ NO_GROUPS = (
     "Rates by group are not known: no rows were held out, and the fit released no group's rates. "
     "What is measured on held-out rows is exact, and not private."
 )
+EXPECTED = "Rates are expected ones: this classifier is randomized, and one draw varies."
+ELSEWHERE = (
+    "Gaps between groups that were not named, whether labels are right, and whether people "
+    "elsewhere are like those of the table."
+)
 BEST_CONSTANT, FREE = "the best constant", "no constraint"
 CERTIFIED, NOT_CERTIFIED, CONSTANT = "certified", "not certified", "no verdict"
+TRAINING = "on the training rows"
 RATES: dict[str, tuple[str, ...]] = {
     "demographic parity": ("selection_rate",),
     "equal opportunity": ("true_positive_rate",),
@@ -66,7 +72,7 @@ RATES: dict[str, tuple[str, ...]] = {
 }
 """The rates that a notion compares."""
 MOST_GAPS, MOST_LETTERS = 4, 60
-LISTED = ("required", "people", "sections", "warnings", "not_covered", "notes", "verify")
+LISTED = ("required", "people", "sections", "not_covered", "notes", "verify")
 GAP = Axis("gap", "points")
 Said = Fact | str
 """A fact without a verdict is its words."""
@@ -100,22 +106,13 @@ class Requirement:
     of: str = "held-out people"
 
     def __post_init__(self) -> None:
-        known = (
-            self.target,
-            self.training_noisy,
-            self.held_out,
-            self.held_out_low,
-            self.held_out_high,
-        )
-        if not all(one is None or math.isfinite(one) for one in known):
-            remedy = "Leave out what is undefined."
-            raise InputError.expected("finite numbers", of=self.notion, got=known, remedy=remedy)
-        if self.target is None or self.training_noisy is None or self.training_noise is None:
-            return
-        if self.training_verdict is None:
-            told = of_noisy(
-                self.training_noisy, self.target, self.training_noise, confidence=self.confidence
-            )
+        seen = self.held_out, self.held_out_low, self.held_out_high
+        known = [one for one in (self.target, self.training_noisy, *seen) if one is not None]
+        fix = "Leave out what is undefined."
+        need(all(map(math.isfinite, known)), "finite numbers", of=self.notion, got=known, fix=fix)
+        value, noise = self.training_noisy, self.training_noise
+        if None not in (self.target, value, noise) and self.training_verdict is None:
+            told = of_noisy(value, self.target, noise, confidence=self.confidence)  # type: ignore[arg-type]
             _checks.normalise(self, training_verdict=told)
 
     @property
@@ -132,27 +129,32 @@ class Requirement:
         return of_interval(self.held_out_low, self.held_out_high, self.target)
 
     @property
+    def reach(self) -> float | None:
+        """Half the interval of the training value over its noise."""
+        known = self.training_noise
+        return None if known is None else deviations(0.5 + self.confidence / 2) * known
+
+    @property
     def training_ends(self) -> tuple[float, float] | None:
         """The interval of the training value over its noise."""
-        if self.training_noisy is None or self.training_noise is None:
+        value, reach, unit = self.training_noisy, self.reach, self.measure.unit
+        if value is None or reach is None:
             return None
-        reach = deviations(0.5 + self.confidence / 2) * self.training_noise
-        low, high = self.training_noisy - reach, self.training_noisy + reach
-        return possible(low, self.measure.unit), possible(high, self.measure.unit)
+        return possible(value - reach, unit), possible(value + reach, unit)
 
     def chart(self) -> Rows:
         """The numbers that are often taken for one, under each other."""
-        unit = self.measure.unit
-        noisy = None if self.training_noisy is None else possible(self.training_noisy, unit)
+        unit, noisy = self.measure.unit, self.training_noisy
         low, high = self.training_ends or (None, None)
+        noisy = None if noisy is None else possible(noisy, unit)
         rows = (
             Row("training, noisy", noisy, low, high, hollow=True),
             Row(self.of, self.held_out, self.held_out_low, self.held_out_high),
         )
-        known = tuple(row for row in rows if row.value is not None)
         rule = None
         if self.target is not None:
             rule = Rule(f"required: at most {with_unit(self.target, unit)}", self.target)
+        known = tuple(row for row in rows if row.value is not None)
         title = f"{capital(self.name)}: required and measured"
         return Rows(title, Axis(self.name, unit), known, rule, self.confidence, half=True)
 
@@ -194,8 +196,8 @@ class Report(Shown):
         What holds for people outside the table.
     sections : tuple of (str, result), default=()
         Further results, each under its heading.
-    warnings, not_covered, notes : tuple of str, default=()
-        Sentences: above all else, beside the statement's own, and at the end.
+    not_covered, notes : tuple of str, default=()
+        Sentences: beside the statement's own, and at the end.
     verify : tuple of str, default=()
         Commands.
     created : str, default=None
@@ -213,23 +215,20 @@ class Report(Shown):
     baselines: Any = None
     certificate: Any = None
     sections: tuple[tuple[str, Shown], ...] = ()
-    warnings: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     created: str | None = None
 
     def __post_init__(self) -> None:
-        for name, text in (("title", self.title), ("subject", self.subject)):
-            if not text.isprintable() or (name == "title" and not text):
-                remedy, expected = f"Say {name} in words, without line breaks.", "words on one line"
-                raise InputError.expected(expected, of=name, got=text, remedy=remedy)
-        for name in LISTED:
-            given = getattr(self, name)
-            if isinstance(given, str) or not isinstance(given, (list, tuple)):
-                remedy = f"Pass {name}=[...]."
-                raise InputError.expected("a list", of=name, got=given, remedy=remedy)
-            _checks.normalise(self, **{name: tuple(given)})
+        for of, text in (("title", self.title), ("subject", self.subject)):
+            right = text.isprintable() and (text or of == "subject")
+            fix = f"Say {of} in words, without line breaks."
+            need(right, "words on one line", of=of, got=text, fix=fix)
+        for of in LISTED:
+            given = getattr(self, of)
+            need(isinstance(given, list | tuple), "a list", of=of, got=given, fix=f"{of}=[...].")
+            _checks.normalise(self, **{of: tuple(given)})
 
     def decision(self) -> tuple[Fact, ...]:
         """What a reader is told first, a fact a line; labels are empty where a fact goes on.
@@ -239,20 +238,19 @@ class Report(Shown):
         tuple of Fact
             Warnings, fairness, privacy, error, other gaps, and what was not assessed.
         """
+        said: dict[str, Iterable[Said]] = {
+            "Warning": dict.fromkeys(self._warned()),
+            "Fairness": self._fairness(),
+            "Privacy": self._privacy(),
+            "Error": self._error(),
+            "Other gaps": self._other_gaps(),
+            "Not assessed": self._not_assessed(),
+        }
         out: list[Fact] = []
-        said: tuple[tuple[str, Iterable[Said]], ...] = (
-            ("Warning", self._warned()),
-            ("Fairness", self._fairness()),
-            ("Privacy", self._privacy()),
-            ("Error", self._error()),
-            ("Other gaps", self._other_gaps()),
-            ("Not assessed", self._not_assessed()),
-        )
-        for label, lines in said:
-            facts = [Fact("", one) if isinstance(one, str) else one for one in lines]
-            out += [
-                one._replace(label=one.label or label * (not at)) for at, one in enumerate(facts)
-            ]
+        for label, lines in said.items():
+            for at, line in enumerate(lines):
+                one = Fact("", line) if isinstance(line, str) else line
+                out.append(one._replace(label=one.label or label * (not at)))
         return tuple(out)
 
     def parts(self) -> Iterator[Part]:
@@ -283,7 +281,7 @@ class Report(Shown):
         uncovered = self._uncovered()
         if uncovered:
             yield "What is not covered", [Note(one) for one in uncovered]
-        yield "How to verify", [Facts(tuple(self._commands()))]
+        yield "How to verify", [Facts.of(self._commands())]
         if self.notes:
             yield "Notes", [Note(one) for one in self.notes]
 
@@ -295,36 +293,26 @@ class Report(Shown):
         dict
             Title, decision, sections; the statement and the tables of people as they are.
         """
+        gaps = []
+        for one in self.required:
+            told = {name: value for name, value in vars(one).items() if name != "measure"}
+            told |= {"name": one.name, "unit": one.measure.unit}
+            gaps.append(told | {"held_out_verdict": one.held_out_verdict})
+        own = ("title", "subject", "method", "created")
+        results = ("certificate", "statement", "all_models")
         return {
             "format": FORMAT,
             "version": VERSION,
-            "title": self.title,
-            "subject": self.subject,
-            "method": self.method,
-            "created": self.created,
+            **_checks.named(self, own),
             "decision": [one._asdict() for one in self.decision()],
-            "sections": [
-                {"heading": heading, "parts": dict_of(parts)} for heading, parts in self.under()
-            ],
+            "sections": [{"heading": name, "parts": dict_of(x)} for name, x in self.under()],
             "results": {heading: result.to_dict() for heading, result in self.sections},
-            "gaps": [
-                {
-                    **{name: value for name, value in vars(one).items() if name != "measure"},
-                    "name": one.name,
-                    "unit": one.measure.unit,
-                    "held_out_verdict": one.held_out_verdict,
-                }
-                for one in self.required
-            ],
+            "gaps": gaps,
             "tables": [
                 {"of": one.of, "expected": one.expected, **one.table.to_dict()}
                 for one in self.people
             ],
-            "notes": list(self.notes),
-            "not_covered": self._uncovered(),
-            "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            "statement": None if self.statement is None else self.statement.to_dict(),
-            "all_models": None if self.all_models is None else self.all_models.to_dict(),
+            **{name: x and x.to_dict() for name, x in _checks.named(self, results).items()},
         }
 
     def to_html(self, title: str | None = None) -> str:
@@ -341,12 +329,10 @@ class Report(Shown):
             The page.
         """
         signed = bool(self.required or self.method or self.certificate is not None)
-        about = {"subject": self.subject, "method": self.method, "created": self.created}
+        about = _checks.named(self, ("subject", "method", "created"))
         return render(title or self.title, self.under(), self.decision(), signed=signed, **about)
 
     def _repr_html_(self) -> str:
-        import html
-
         page, title = html.escape(self.to_html(), quote=True), html.escape(self.title)
         return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="800"></iframe>'
 
@@ -368,72 +354,63 @@ class Report(Shown):
         """
         target = Path(path)
         target = target / "report.html" if target.is_dir() else target
-        if target.suffix.lower() not in (".html", ".htm"):
-            remedy = "Name the file report.html, for example."
-            raise InputError.expected(
-                "a file that ends in .html, or a folder", of="path", got=str(target), remedy=remedy
-            )
+        right, what = target.suffix.lower() in (".html", ".htm"), "a file that ends in .html, or a"
+        fix = "Name the file report.html, for example."
+        need(right, f"{what} folder", of="path", got=str(target), fix=fix)
         twin = target.with_suffix(".json")
-        try:
-            contents = {twin: self.to_json().encode(), target: self.to_html().encode()}
-        except UnicodeEncodeError as error:
-            got, remedy = (
-                error.object[error.start : error.end],
-                "Use texts that can be written as UTF-8.",
-            )
-            raise InputError.expected(
-                "letters that can be written", of="report", got=got, remedy=remedy
-            ) from None
+        contents = {twin: self.to_json(), target: self.to_html()}
+        bad = [one for text in contents.values() for one in text if "\ud800" <= one <= "\udfff"]
+        fix = "Use texts that can be written as UTF-8."
+        need(not bad, "letters that can be written", of="report", got=bad[:1], fix=fix)
         target.parent.mkdir(parents=True, exist_ok=True)
         for file in contents:
-            if file.is_dir():
-                remedy, of = "Pass another path.", "path"
-                got = str(file)
-                raise InputError.expected("a file name that is free", of=of, got=got, remedy=remedy)
+            free, fix = not file.is_dir(), "Pass another path."
+            need(free, "a file name that is free", of="path", got=str(file), fix=fix)
         write_files(contents)
         return target, twin
 
-    # What must not be overlooked
+    # what must not be overlooked
 
     def _warned(self) -> Iterator[str]:
-        found = [*self.warnings]
         for _, result in self.sections:
-            found += getattr(result, "warnings", ())
+            yield from getattr(result, "warnings", ())
         if self.baselines is not None:
-            found += _worse(self.baselines)
+            yield from _worse(self.baselines)
         for one in self.people:
-            found += _worse_held_out(one)
-        for statement in (self.statement, self.all_models):
-            if statement is None:
-                continue
-            found += [f"{STAMP_WORDS[stamp]}." for stamp in statement.stamps]
+            found, table = one.table.against_constant(), one.table
+            verdict = "" if found is None else found.verdict
+            if verdict == "the same":
+                rows = f"{table.overall.rows:,} {one.of}"
+                yield f"A CONSTANT: the model decides all {rows} equally, {cut(found.answer)}."
+            elif verdict == "worse":
+                error = with_unit(table.overall.rates["error"].value, "percent")
+                mine, theirs = f"{error} of {one.of}", with_unit(found.error, "percent")
+                told = f"{mine} are decided wrongly, {theirs} by answering always"
+                yield f"WORSE THAN THE BEST CONSTANT: {told} {cut(found.answer)}."
+        for statement in filter(None, (self.statement, self.all_models)):
+            yield from (f"{STAMP_WORDS[stamp]}." for stamp in statement.stamps)
             if statement.promise.is_private and statement.epsilon > statement.promise.epsilon:
-                found.append(f"{MORE_THAN_PROMISED}.")
-        yield from dict.fromkeys(found)
+                yield "MORE WAS SPENT THAN THE BUDGET."
 
-    # Fairness
+    # fairness
 
     @property
     def constant(self) -> str | None:
         """That the model is one answer for everybody, or not shown to be better than one: it keeps
         bounds on rates without being fair. None where it is better, or nothing is known."""
-        told = {}
-        for one in self.people:
-            found = one.table.against_constant()
-            if found is not None:
-                told[found.verdict] = found.answer
+        known = filter(None, (one.table.against_constant() for one in self.people))
+        told = {found.verdict: found.answer for found in known}
         if "the same" in told:
             return f"The model is a constant, always {cut(told['the same'])}"
         if self.baselines is None or "better" in told:
             return None
         if self.baselines.handed_out == "constant":
             return f"The model is a constant, {printable(self.baselines.remark)}"
-        best = next(
-            (one for one in self.baselines.lines if one.name == BEST_CONSTANT and one.fair), None
-        )
-        if best is None or best.verdict == "better":
-            return None
-        return f"The model is not shown to be better than a constant, {printable(best.remark)}"
+        for one in self.baselines.lines:
+            if one.name == BEST_CONSTANT and one.fair:
+                said = f"The model is not shown to be better than a constant, {one.remark}"
+                return None if one.verdict == "better" else printable(said)
+        return None
 
     def _fairness(self) -> Iterator[Said]:
         certified = self._certified()
@@ -447,32 +424,24 @@ class Report(Shown):
 
     def _certified(self) -> dict[str, Fact]:
         """What the people set aside say of each constraint, by its sentence."""
-        if self.certificate is None:
-            return {}
-        found = self.certificate
-        people = f"The people set aside ({found.people:,.0f}, as released)"
-        sure = f"with {percent(found.confidence)} confidence"
-        out = {}
-        for words, bound in zip(found.sentences, found.bounds, strict=True):
+        found, out = self.certificate, dict[str, Fact]()
+        for words, bound in zip(found.sentences, found.bounds, strict=True) if found else ():
             asked, _, told = words.partition(": ")
-            out[asked] = Fact(
-                "", f"{people}: {told}, {sure}.", CERTIFIED if bound.certified else NOT_CERTIFIED
-            )
+            people = f"The people set aside ({found.people:,.0f}, as released)"
+            said = f"{people}: {told}, with {percent(found.confidence)} confidence."
+            out[asked] = Fact("", said, CERTIFIED if bound.certified else NOT_CERTIFIED)
         return out
 
     def _of_one(self, one: Requirement, certified: Fact | None) -> Iterator[Said]:
         """The bound and the verdict about it, then what that rests on, a line each."""
-        unit = one.measure.unit
+        unit, target, sure = one.measure.unit, one.target, percent(one.confidence)
         known = {
-            "on the training rows": one.training_verdict,
+            TRAINING: one.training_verdict,
             "for the people that they were drawn from": one.population_verdict,
             "on held-out people": one.held_out_verdict,
         }
-        if one.sentence:
-            asked = f"Required: {one.sentence}."
-        else:
-            at = "" if one.target is None else f", required: at most {with_unit(one.target, unit)}"
-            asked = f"{capital(one.name)}{at}."
+        at = "" if target is None else f", required: at most {with_unit(target, unit)}"
+        asked = f"Required: {one.sentence}." if one.sentence else f"{capital(one.name)}{at}."
         if self.constant is not None:
             yield Fact("Fairness", f"{self.constant}. {asked}", CONSTANT)
         else:
@@ -481,29 +450,22 @@ class Report(Shown):
         if certified is not None:
             yield certified
         if one.population_verdict is not None:
-            yield Fact(
-                "", "The people that the training rows were drawn from.", one.population_verdict
-            )
+            drawn = "The people that the training rows were drawn from."
+            yield Fact("", drawn, one.population_verdict)
         if one.training_noisy is not None:
-            ends = one.training_ends
+            ends, shown = one.training_ends, with_unit(possible(one.training_noisy, unit), unit)
             within = "noise unknown"
             if ends is not None:
-                within = f"{percent(one.confidence)} interval over the noise {between(*ends, unit)}"
-            shown = with_unit(possible(one.training_noisy, unit), unit)
-            over = one.training_noisy - (math.inf if one.target is None else one.target)
-            by = ""
-            if (
-                over > 0
-                and one.training_verdict == NOT_MET
-                and shown == with_unit(one.target or 0.0, unit)
-            ):
-                by = f" Above its bound by {over * FACTOR.get(unit, 1.0):.2g}."
+                within = f"{sure} interval over the noise {between(*ends, unit)}"
+            over = one.training_noisy - (math.inf if target is None else target)
+            close = over > 0 and shown == with_unit(target or 0.0, unit)
+            by = f" Above its bound by {over * FACTOR.get(unit, 1.0):.2g}."
+            by *= close and one.training_verdict == NOT_MET
             yield Fact("", f"Training rows: {shown} ({within}).{by}", one.training_verdict or "")
         if one.held_out is not None:
-            shown = with_unit(one.held_out, unit)
-            if one.held_out_low is not None and one.held_out_high is not None:
-                ends = one.held_out_low, one.held_out_high
-                shown += f" ({percent(one.confidence)} interval {between(*ends, unit)})"
+            shown, low, high = with_unit(one.held_out, unit), one.held_out_low, one.held_out_high
+            if low is not None and high is not None:
+                shown += f" ({sure} interval {between(low, high, unit)})"
             words = f"{capital(one.of)}{self._rows}: {shown}."
             yield Fact("", words, one.held_out_verdict or "")
         if certified is None and UNCLEAR in (one.training_verdict, one.population_verdict):
@@ -514,104 +476,86 @@ class Report(Shown):
         """How many people were held out, and in the smallest group."""
         if not self.people:
             return ""
-        table = self.people[0].table
-        least = min(table.rows, key=lambda row: row.rows, default=None)
-        if least is None or len(table.rows) < 2:
-            return f" ({table.overall.rows:,})"
-        return f" ({table.overall.rows:,}; {least.rows:,} in the smallest group)"
+        whole, rows = self.people[0].table.overall.rows, self.people[0].table.rows
+        least = f"; {min(row.rows for row in rows):,} in the smallest group" if rows[1:] else ""
+        return f" ({whole:,}{least})"
 
-    # Privacy
+    # privacy
 
     def _privacy(self) -> Iterator[Said]:
         whole = self.all_models or self.statement
-        if whole is None:
-            return
         if self.statement is not None:
             yield _spent(self.statement)
         if self.all_models is not None and self.all_models != self.statement:
-            yield (f"Looking at all models of this page: {_spent(self.all_models)}")
-        if whole.is_private:
-            rated = whole.noise == "secure"
-            words = strength(whole.epsilon, whole.delta, whole.promise) if rated else NOT_RATED
-            yield words
-        if whole.ledger is not None:
-            yield (
-                f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}."
-            )
+            yield f"Looking at all models of this page: {_spent(self.all_models)}"
+        if whole is not None and whole.is_private:
+            seeded = whole.noise != "secure"
+            yield NOT_RATED if seeded else strength(whole.epsilon, whole.delta, whole.promise)
+        if whole is not None and whole.ledger is not None:
+            line = f"line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}"
+            yield f"Recorded as {line}."
 
-    # Error
+    # error
 
     def _error(self) -> Iterator[Said]:
         for one in self.people:
-            error, confidence = one.table.overall.rates["error"], one.table.confidence
+            table, error = one.table, one.table.overall.rates["error"]
             if math.isnan(error.value):
                 continue
-            ends = between(error.low, error.high, "percent")
-            rows = f"Of {one.table.overall.rows:,} {one.of}, {with_unit(error.value, 'percent')}"
-            yield (f"{rows} are decided wrongly ({percent(confidence)} interval {ends}).")
-            yield from _against(one.table.against_constant())
-            small = sum(row.small for row in one.table.rows)
+            ends = (
+                f"{percent(table.confidence)} interval {between(error.low, error.high, 'percent')}"
+            )
+            rows = f"Of {table.overall.rows:,} {one.of}, {with_unit(error.value, 'percent')}"
+            yield f"{rows} are decided wrongly ({ends})."
+            yield from _against(table.against_constant())
+            small = sum(row.small for row in table.rows)
             if small:
                 which = "1 group has" if small == 1 else f"{small} groups have"
-                yield (
-                    f"{which} fewer than {one.table.small_below} rows: rates of so few mean little."
-                )
+                yield f"{which} fewer than {table.small_below} rows: rates of so few mean little."
         if self.baselines is not None:
             yield from _in_training(self.baselines, beside=bool(self.people))
         elif not self.people and self.method is not None:
-            yield ("Not known: no rows were held out, and the fit released none.")
+            yield "Not known: no rows were held out, and the fit released none."
 
-    # Other gaps
+    # other gaps
 
-    def _bounded(self) -> set[str]:
-        return {
-            kind
-            for one in self.required
-            if one.target is not None
-            for kind in RATES.get(one.notion, ())
-        }
+    def _gaps(self, people: People) -> list[Any]:
+        bounded = [RATES.get(one.notion, ()) for one in self.required if one.target is not None]
+        return list(people.table.gaps({rate for rates in bounded for rate in rates}))
 
     def _other_gaps(self) -> Iterator[Said]:
         for people in self.people:
-            found = people.table.gaps(self._bounded())
-            others = [one for one in found if not one.required][:MOST_GAPS]
-            if not others:
-                continue
-            told = []
-            for one in others:
-                name = one.words(short=people.table.positive is not None).lower()
+            table, found, told = people.table, self._gaps(people), list[str]()
+            others = [one for one in found if not one.required]
+            for one in others[:MOST_GAPS]:
+                name = one.words(short=table.positive is not None).lower()
                 rates = [
                     f"{cut(who.name)} {with_unit(who.rates[one.rate].value, 'percent')}"
                     for who in (one.most, one.least)
                 ]
                 ends = f"{number(one.low, 'points')} to {number(one.high, 'points')}"
                 told.append(f"{name} {with_unit(one.gap, 'points')} ({ends}; {', '.join(rates)})")
-            which = "other gaps" if len(others) < len(found) and self._bounded() else "gaps"
-            sure = percent(people.table.confidence)
-            yield (f"Largest {which} on {people.of}, with {sure} intervals: {', '.join(told)}.")
+            which = f"Largest {'other ' * (len(others) < len(found))}gaps on {people.of}"
+            if told:
+                yield f"{which}, with {percent(table.confidence)} intervals: {', '.join(told)}."
 
     def _gaps_table(self, people: People) -> Iterator[Part]:
-        found = people.table.gaps(self._bounded())
+        found = self._gaps(people)
         if not found:
             return
-        columns: dict[str, tuple[Any, ...]] = {
-            "rate": tuple(one.words() for one in found),
-            "largest_in": tuple(one.most.name for one in found),
-            "smallest_in": tuple(one.least.name for one in found),
-            "required": tuple("yes" if one.required else "no" for one in found),
-        }
-        gaps, low, high = (
-            tuple(getattr(one, of) for one in found) for of in ("gap", "low", "high")
+        gaps, low, high = zip(*((one.gap, one.low, one.high) for one in found), strict=True)
+        columns = (
+            Column("rate", tuple(one.words() for one in found)),
+            Column("gap", gaps, "points", low, high),
+            Column("largest_in", tuple(one.most.name for one in found)),
+            Column("smallest_in", tuple(one.least.name for one in found)),
+            Column("required", tuple("yes" if one.required else "no" for one in found)),
         )
-        rate, *rest = (Column(name, values) for name, values in columns.items())
-        gap = Column("gap", gaps, "points", low, high)
-        yield Table((rate, gap, *rest), "Gaps of every rate: the largest difference of two groups")
+        yield Table(columns, "Gaps of every rate: the largest difference of two groups")
         if people.expected:
-            yield Note(
-                "Rates are expected ones: this classifier is randomized, and one draw varies."
-            )
+            yield Note(EXPECTED)
 
-    # What was not assessed
+    # what was not assessed
 
     def _not_assessed(self) -> Iterator[str]:
         if self.method is None and not self.required:
@@ -622,38 +566,26 @@ class Report(Shown):
             yield "The error of people outside the table: no rows were held out."
         elif not self.people:
             yield "No held-out people were measured: their error and their gaps are not known."
-        yield (
-            "Gaps between groups that were not named, whether labels are right, and whether people "
-            "elsewhere are like those of the table."
-        )
+        yield ELSEWHERE
 
     def _uncovered(self) -> list[str]:
-        found = list(self.not_covered)
-        found += [
-            f"The group table ({one.of}): exact counts and rates of these rows, without noise."
-            for one in self.people
-        ]
+        exact = "exact counts and rates of these rows, without noise."
+        found = [*self.not_covered, *(f"The group table ({x.of}): {exact}" for x in self.people)]
         if any(one.held_out is not None for one in self.required):
             found.append("The held-out values: measured exactly on the rows that were held out.")
         if self.statement is None and self.all_models is None and not self.sections:
             found.append("Everything: no privacy statement was passed to this page.")
         return found
 
-    def _commands(self) -> Iterator[Fact]:
+    def _commands(self) -> Iterator[tuple[str, str]]:
         if self.statement_file is not None:
-            file = shlex.quote(self.statement_file)
-            yield Fact("recompute epsilon from the events listed", f"fairveil verify {file}")
-            if any(
-                one is not None and one.ledger is not None
-                for one in (self.statement, self.all_models)
-            ):
-                yield Fact(
-                    "look the release up in its ledger",
-                    f"fairveil ledger check LEDGER --statement {file}",
-                )
-        for command in self.verify:
-            yield Fact("run", command)
-        yield Fact("every number, unrounded", "the JSON file beside this page")
+            file, known = shlex.quote(self.statement_file), (self.statement, self.all_models)
+            yield "recompute epsilon from the events listed", f"fairveil verify {file}"
+            if any(one is not None and one.ledger is not None for one in known):
+                command = f"fairveil ledger check LEDGER --statement {file}"
+                yield "look the release up in its ledger", command
+        yield from (("run", command) for command in self.verify)
+        yield "every number, unrounded", "the JSON file beside this page"
 
 
 def overall(known: dict[str, Verdict | None], certified: str | None) -> str:
@@ -673,7 +605,7 @@ def overall(known: dict[str, Verdict | None], certified: str | None) -> str:
     for worst in (NOT_MET, UNCLEAR):
         if worst in told.values():
             return worst
-    outside = [where for where in told if where != "on the training rows"]
+    outside = [where for where in told if where != TRAINING]
     return "" if not told else MET if outside else f"{MET} on the training rows"
 
 
@@ -681,49 +613,33 @@ def _table_of(required: Sequence[Requirement]) -> Iterator[Table]:
     """Every number, a line a constraint; a table for each unit."""
     for unit in dict.fromkeys(one.measure.unit for one in required):
         found = [one for one in required if one.measure.unit == unit]
-        ends = [one.training_ends or (None, None) for one in found]
+        low, high = zip(*(one.training_ends or (None, None) for one in found), strict=True)
+        names = ("target", "training_noisy", "held_out", "held_out_low", "held_out_high")
+        target, noisy, held, least, most = (
+            tuple(getattr(one, name) for one in found) for name in names
+        )
         columns = (
             Column("constraint", tuple(one.sentence or one.name for one in found)),
-            Column("at_most", tuple(one.target for one in found), unit, missing="-"),
-            Column(
-                "training_noisy",
-                tuple(one.training_noisy for one in found),
-                unit,
-                tuple(low for low, _ in ends),
-                tuple(high for _, high in ends),
-                missing="-",
-            ),
-            Column(
-                "held_out",
-                tuple(one.held_out for one in found),
-                unit,
-                tuple(one.held_out_low for one in found),
-                tuple(one.held_out_high for one in found),
-                missing="not measured",
-            ),
+            Column("at_most", target, unit, missing="-"),
+            Column("training_noisy", noisy, unit, low, high, missing="-"),
+            Column("held_out", held, unit, least, most, missing="not measured"),
         )
         yield Table(columns, "What was required, and what was measured of it")
 
 
 def _inconclusive(one: Requirement) -> Iterator[Said]:
     """How near the bound the value is, why, and what helps."""
-    noisy, noise, target, unit = (
-        one.training_noisy,
-        one.training_noise,
-        one.target,
-        one.measure.unit,
-    )
-    if noisy is None or noise is None or target is None:
+    noisy, reach, target, unit = one.training_noisy, one.reach, one.target, one.measure.unit
+    if noisy is None or reach is None or target is None:
         return
-    shown, required = with_unit(possible(noisy, unit), unit), with_unit(target, unit)
+    value, required = possible(noisy, unit), with_unit(target, unit)
     if one.training_verdict != UNCLEAR:  # the noise alone leaves no doubt
-        why = f"{shown} on the training rows, required {required}, and who is in the table is chance, too"
-        yield (f"Inconclusive for the people that they were drawn from: {why}. {NEAR_THE_BOUND}")
+        why = f"{with_unit(value, unit)} on the training rows, required {required}, and who is in"
+        whom = "Inconclusive for the people that they were drawn from"
+        yield f"{whom}: {why} the table is chance, too. {NEAR_THE_BOUND}"
         return
-    reach = deviations(0.5 + one.confidence / 2) * noise
-    plain = number(possible(noisy, unit), unit)
-    near = f"{plain} ± {with_unit(reach, unit)} over the noise, required {required}"
-    yield (f"Inconclusive: {near}. {NEAR_THE_BOUND if reach < target else TOO_NOISY}")
+    near = f"{number(value, unit)} ± {with_unit(reach, unit)} over the noise, required {required}"
+    yield f"Inconclusive: {near}. {NEAR_THE_BOUND if reach < target else TOO_NOISY}"
 
 
 def _spent(statement: Any) -> str:
@@ -732,80 +648,59 @@ def _spent(statement: Any) -> str:
     promise = statement.promise
     of = f" of a budget of {promised(promise.epsilon)}" if promise.is_private else ""
     epsilon, delta = at_most(statement.epsilon, promise.epsilon), delta_words(statement.delta)
-    return (
-        f"Epsilon = {epsilon}{of} was spent at delta = {delta}; protected: "
-        f"{GUARDED[promise.protects]}, {promise.neighbours} ."
-    ).replace(" .", ".")
+    whom = f"{GUARDED[promise.protects]}, {promise.neighbours}"
+    return f"Epsilon = {epsilon}{of} was spent at delta = {delta}; protected: {whom}."
 
 
 def _against(found: Any) -> Iterator[Said]:
     if found is None:
         return
-    constant = f"the best constant on these rows, always {cut(found.answer)}, {with_unit(found.error, 'percent')}"
+    error = with_unit(found.error, "percent")
+    constant = f"the best constant on these rows, always {cut(found.answer)}, {error}"
     if found.verdict == "the same":
-        yield (f"They are the decisions of {constant}.")
+        yield f"They are the decisions of {constant}."
         return
+    by = f"{number(found.difference, 'points')} points"
     ends = between(found.low, found.high, "points")
-    difference = f"difference {number(found.difference, 'points')} points, {ends}"
-    yield Fact("", f"Against {constant} ({difference}).", found.verdict)
+    yield Fact("", f"Against {constant} (difference {by}, {ends}).", found.verdict)
 
 
 def _in_training(found: Any, *, beside: bool) -> Iterator[Said]:
     """What the fit released of its error and of what the constraint costs. `beside`: held-out people
     stand above, and "Compared with" has the rest."""
-    share = found.unit == "error"
-    unit = "percent" if share else "plain"
+    unit = "percent" if found.unit == "error" else "plain"
     if math.isfinite(found.error) and not beside:
-        reach = deviations(0.975) * found.noise
-        within = "noise unknown"
+        reach, within = deviations(0.975) * found.noise, "noise unknown"
         if math.isfinite(reach):
-            low, high = possible(found.error - reach, unit), possible(found.error + reach, unit)
-            within = f"95% interval over the noise {between(low, high, unit)}"
+            ends = possible(found.error - reach, unit), possible(found.error + reach, unit)
+            within = f"95% interval over the noise {between(*ends, unit)}"
         error = with_unit(possible(found.error, unit), unit)
-        what = f"Of the training rows, {error} are decided wrongly"
-        yield (
-            f"{what if share else f'On the training rows, {error} is the {found.unit}'} ({within})."
-        )
+        said = f"Of the training rows, {error} are decided wrongly"
+        said = said if unit == "percent" else f"On the training rows, {error} is the {found.unit}"
+        yield f"{said} ({within})."
     if found.handed_out != "model":
-        yield (f"Returned is not the model that was found, but {found.remark or found.handed_out}.")
+        yield f"Returned is not the model that was found, but {found.remark or found.handed_out}."
     for one in found.lines:
         remark = f", {one.remark}" if one.remark else ""
-        size = f", {with_unit(possible(one.error, unit), unit)}" if math.isfinite(one.error) else ""
-        if one.name == FREE:
-            yield (f"Against {one.name}{remark}{size}: {found.cost(one)}.")
-            continue
+        known = math.isfinite(one.error)
+        about = f"Against {one.name}{remark}"
+        about += f", {with_unit(possible(one.error, unit), unit)}" if known else ""
         unfair = "" if one.fair else " (it satisfies the constraints less well)"
-        if not beside:
-            yield Fact("", f"Against {one.name}{remark}{size}{unfair}.", one.verdict)
+        if one.name == FREE:
+            yield f"{about}: {found.cost(one)}."
+        elif not beside:
+            yield Fact("", f"{about}{unfair}.", one.verdict)
 
 
 def _worse(found: Any) -> Iterator[str]:
     unit = "percent" if found.unit == "error" else "plain"
     for one in found.worse:
-        if math.isfinite(one.error) and math.isfinite(found.error):
-            remark = f" ({one.remark})" if one.remark else ""
-            mine, theirs = (
-                with_unit(possible(value, unit), unit) for value in (found.error, one.error)
-            )
-            yield (
-                f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {mine} against {theirs} on the "
-                f"training rows, through noise."
-            )
-
-
-def _worse_held_out(people: People) -> Iterator[str]:
-    found, table = people.table.against_constant(), people.table
-    if found is None:
-        return
-    if found.verdict == "the same":
-        yield (
-            f"A CONSTANT: the model decides all {table.overall.rows:,} {people.of} equally, "
-            f"{cut(found.answer)}."
-        )
-    elif found.verdict == "worse":
-        error = with_unit(table.overall.rates["error"].value, "percent")
-        told = f"{error} of {people.of} are decided wrongly, {with_unit(found.error, 'percent')}"
-        yield f"WORSE THAN THE BEST CONSTANT: {told} by answering always {cut(found.answer)}."
+        both = one.error, found.error
+        if all(map(math.isfinite, both)):
+            theirs, mine = (with_unit(possible(value, unit), unit) for value in both)
+            head = f"WORSE THAN {one.name.upper()}{f' ({one.remark})' if one.remark else ''}"
+            told = f"{found.unit} {mine} against {theirs} on the training rows, through noise"
+            yield f"{head}: {told}."
 
 
 def possible(value: float, unit: str) -> float:

@@ -19,8 +19,7 @@ from ..core.promise import Promise
 from ..errors import InputError
 from ..estimators import FairClassifier
 from ..privacy import epsilon as price
-from ..show.frontier import Point, Series, charts
-from ..show.frontier import table as points_table
+from ..show.frontier import Point, Series, parts_of
 from ..show.numbers import at_most
 from ..show.parts import Note, Part, Shown, first_chart
 from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
@@ -217,8 +216,8 @@ class Frontier(Shown):
         dataset: str = "held-out rows",
         notes: Sequence[str] = (),
     ) -> list[Part]:
-        """Error against the swept gap on held-out rows: a chart with one curve an epsilon, one beside
-        published curves, and a table of every point.
+        """Error against the swept gap on held-out rows: a chart with one curve an epsilon, and a table
+        of every point.
 
         Parameters
         ----------
@@ -247,8 +246,8 @@ class Frontier(Shown):
         unit = "points" if self.measure.endswith("gap") else "percent"
         required = [one for one in self.targets if one is not None]
         every = (*series, *self.published)
-        drawn = charts(self.measure, dataset, every, required=required, notes=said, unit=unit)
-        return [*drawn, points_table(every, self.measure, unit), *map(Note, said)]
+        told = parts_of(self.measure, dataset, every, required=required, notes=said, unit=unit)
+        return [*told, *map(Note, said)]
 
     def plot(self, ax: object = None, **options: Any) -> Any:
         """Draw error against the swept gap on held-out rows.

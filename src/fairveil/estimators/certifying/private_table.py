@@ -30,7 +30,8 @@ from ...methods.counts import CountNoise, plan_counts
 from ...methods.tables import EVERYONE, Gap, TableEvidence, TableLayout, TableLine, TableRate
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
-from ...show.parts import Column, Note, Part, Shown, Table, draw_on
+from ...show.parts import Column, Note, Part, Shown, Table
+from ...show.pictures import draw_on
 from ...statement.document import PrivacyStatement
 from ...tables import keys
 from ...tables.frames import pandas_for
