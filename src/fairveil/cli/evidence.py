@@ -18,16 +18,7 @@ from .._reading import read_text, write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR
 from .._waiting import waiting
 from ..errors import SignatureError, StatementError
-from .files import (
-    deliver,
-    opened,
-    passphrase,
-    print_facts,
-    print_json,
-    print_lines,
-    typed,
-    working,
-)
+from .files import deliver, opened, passphrase, print_facts, print_json, print_lines, typed, working
 from .frame import Ask, command, need, no, wrong
 from .words import PASSPHRASE_VARIABLE
 

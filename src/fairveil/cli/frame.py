@@ -97,12 +97,7 @@ def wrong(
 
 
 def need(
-    ok: object,
-    of: str,
-    expected: str,
-    got: object,
-    fix: str,
-    among: Iterable[object] | None = None,
+    ok: object, of: str, expected: str, got: object, fix: str, among: Iterable[object] | None = None
 ) -> None:
     """Refuse unless `ok`."""
     if not ok:

@@ -416,12 +416,7 @@ LAW: Any = {"informative": 4.0, "separation": 1.0}
 price, and a fit can pay it."""
 
 
-@command(
-    "Models",
-    "--out=demo --seed",
-    "fairveil demo",
-    "fairveil demo --out census --seed 0",
-)
+@command("Models", "--out=demo --seed", "fairveil demo", "fairveil demo --out census --seed 0")
 def demo(ask: Ask) -> None:
     """Fit a model of made-up people that is fair to groups and private to everybody, and certify it;
     below it a sweep with its own price.

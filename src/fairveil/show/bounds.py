@@ -38,21 +38,14 @@ def bounds(
     """
     sentence = f"With probability {percent(confidence)} over the noise of the fit, {what}."
     yield Facts((Fact("certain", sentence),))
-    at_most = [
-        bound(one.at_most, one.unit) + AFTER.get(one.unit, "")
-        if math.isfinite(one.at_most)
-        else f"not known: {one.missing}"
-        for one in lines
-    ]
-    released = [
-        "-" if math.isnan(one.released) else with_unit(one.released, one.unit) for one in lines
-    ]
-    columns = (
-        Column("what", tuple(one.name for one in lines)),
-        Column("at most", tuple(at_most)),
-        Column("released", tuple(released)),
-    )
-    yield Table(columns, "Bounds that hold all at once")
+    told = []
+    for name, most, released, unit, missing in lines:
+        known = f"not known: {missing}"
+        if math.isfinite(most):
+            known = f"{bound(most, unit)}{AFTER.get(unit, '')}"
+        told.append((name, known, "-" if math.isnan(released) else with_unit(released, unit)))
+    columns = zip(("what", "at most", "released"), zip(*told, strict=True), strict=True)
+    yield Table(tuple(Column(*one) for one in columns), "Bounds that hold all at once")
     yield from map(Note, (TRAINING_ROWS, *conditions))
 
 

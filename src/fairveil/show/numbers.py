@@ -89,27 +89,18 @@ def bound(value: float, unit: str = "plain") -> str:
 def at_most(value: float, *limits: float | None) -> str:
     """Three significant digits, rounded up, but no further than a limit that the value keeps.
 
-    >>> (
-    ...     at_most(0.68613),
-    ...     at_most(0.99997, 1.0),
-    ...     at_most(0.1234, 0.12345),
-    ...     at_most(0.60000000001, 0.6),
-    ... )
-    ('0.687', '1', '0.12345', '0.6')
-    >>> at_most(1.0004, 1.0), at_most(float("inf"))
-    ('1.01', 'inf')
+    >>> at_most(0.68613), at_most(0.99997, 1.0), at_most(0.1234, 0.12345), at_most(1.0004, 1.0)
+    ('0.687', '1', '0.12345', '1.01')
     """
     if math.isinf(value):
         return "inf"
-    shown = _rounded(value, DIGITS, ROUND_CEILING)
-    for limit in limits:
-        if limit is not None and not math.isinf(limit) and value <= limit * (1 + SLACK):
-            shown = min(shown, _written(limit))
-    return _plain(shown)
+    shown = _rounded(value, ROUND_CEILING)
+    kept = [limit for limit in limits if limit is not None and value <= limit * (1 + SLACK)]
+    return _plain(min([shown, *(_written(limit) for limit in kept if math.isfinite(limit))]))
 
 
 def promised(limit: float) -> str:
-    """What was promised, as it was written; three digits, rounded up, where it was computed.
+    """A promise, as it was written; one with many digits was computed, and rounds up.
 
     >>> promised(1.0), promised(0.12345), promised(1 / 3), promised(float("inf"))
     ('1', '0.12345', '0.334', 'inf')
@@ -123,19 +114,18 @@ def at_least(value: float) -> str:
     >>> at_least(0.92999), at_least(2.0)
     ('0.929', '2')
     """
-    return "inf" if math.isinf(value) else _plain(_rounded(value, DIGITS, ROUND_FLOOR))
+    return "inf" if math.isinf(value) else _plain(_rounded(value, ROUND_FLOOR))
 
 
-def _rounded(value: float, digits: int, how: str) -> Decimal:
+def _rounded(value: float, how: str) -> Decimal:
     # The shortest decimal that is this float: 0.1 is 0.1, and is not rounded up to 0.101.
-    return Context(prec=digits, rounding=how).create_decimal(repr(float(value)))
+    return Context(prec=DIGITS, rounding=how).create_decimal(repr(float(value)))
 
 
 def _written(limit: float) -> Decimal:
     exact = Decimal(repr(float(limit))).normalize()
-    return (
-        exact if len(exact.as_tuple().digits) <= WRITTEN else _rounded(limit, DIGITS, ROUND_CEILING)
-    )
+    few = len(exact.as_tuple().digits) <= WRITTEN
+    return exact if few else _rounded(limit, ROUND_CEILING)
 
 
 def _plain(value: Decimal) -> str:

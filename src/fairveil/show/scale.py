@@ -10,12 +10,8 @@ probability above `SURE`.
 
 The guess is a theorem. Under (epsilon, delta)-differential privacy, whoever sees all that was
 released and has to say which of two neighbouring tables it was made of, each equally likely, is
-right with probability at most
-
-    1 - (1 - delta) / (1 + e^epsilon)
-
-since false alarms plus misses are at least 2 (1 - delta) / (1 + e^epsilon) of any test (Kairouz,
-Oh, Viswanath 2015).
+right with probability at most 1 - (1 - delta) / (1 + e^epsilon), since false alarms plus misses are
+at least 2 (1 - delta) / (1 + e^epsilon) of any test (Kairouz, Oh, Viswanath 2015).
 """
 
 from __future__ import annotations
@@ -27,15 +23,6 @@ STRONG, REASONABLE = 1.0, 10.0
 LARGEST_DELTA = 1e-4
 SURE = 0.99
 SOURCE = "by the scale of Ponomareva et al. (2023)"
-GUESSED = {
-    ("records", "add-remove"): "whether one row was in the table",
-    ("records", "replace-one"): "which of two rows was in the table",
-}
-GUESSED_OF_PERSONS = {
-    ("records", "add-remove"): "whether one person, with all of their rows, was in the table",
-    ("records", "replace-one"): "which of two persons, with all of their rows, was in the table",
-}
-ATTRIBUTE = "which of two values one person's sensitive attribute has"
 
 
 def strength(epsilon: float, delta: float, promise: Any) -> str:
@@ -45,29 +32,26 @@ def strength(epsilon: float, delta: float, promise: Any) -> str:
     >>> strength(1.0, 1e-6, Promise(1.0, 1e-6)).partition(". ")[0]
     'This is strong privacy by the scale of Ponomareva et al'
     """
-    known = GUESSED if promise.unit is None else GUESSED_OF_PERSONS
-    guessed = known.get((promise.protects, promise.neighbours), ATTRIBUTE)
-    told = (
-        f"Whoever guesses, at even odds, {guessed} is right with probability at most "
-        f"{_up(right_guess(epsilon, delta))}."
-    )
+    one = "row" if promise.unit is None else "person, with all of their rows,"
+    two = "rows" if promise.unit is None else "persons, with all of their rows,"
+    guessed = "which of two values one person's sensitive attribute has"
+    if promise.protects == "records":
+        adds = promise.neighbours == "add-remove"
+        guessed = f"{f'whether one {one}' if adds else f'which of two {two}'} was in the table"
+    sure = f"is right with probability at most {_up(right_guess(epsilon, delta))}"
+    told = f"Whoever guesses, at even odds, {guessed} {sure}."
     said, by_scale = word(epsilon, delta), word(epsilon)
     if said == by_scale:
         return f"This is {said} privacy {SOURCE}. {told}"
-    why = (
-        f"delta is above {LARGEST_DELTA:g}"
-        if delta > LARGEST_DELTA
-        else f"a guess may be right above {SURE:.0%}"
-    )
+    why = f"a guess may be right above {SURE:.0%}"
+    why = f"delta is above {LARGEST_DELTA:g}" if delta > LARGEST_DELTA else why
     return f"This is {said} privacy: {why}, though epsilon alone is {by_scale} {SOURCE}. {told}"
 
 
 def word(epsilon: float, delta: float | None = None) -> str:
     """
-    >>> word(0.5), word(1.0), word(3.0), word(10.5)
-    ('strong', 'strong', 'reasonable', 'weak')
-    >>> word(0.5, 1e-6), word(0.5, 0.1), word(7.0, 1e-6)
-    ('strong', 'weak', 'weak')
+    >>> word(0.5), word(1.0), word(3.0), word(10.5), word(0.5, 0.1), word(7.0, 1e-6)
+    ('strong', 'strong', 'reasonable', 'weak', 'weak', 'weak')
     """
     if delta is not None and (delta > LARGEST_DELTA or right_guess(epsilon, delta) > SURE):
         return "weak"
@@ -77,12 +61,8 @@ def word(epsilon: float, delta: float | None = None) -> str:
 def right_guess(epsilon: float, delta: float) -> float:
     """The largest probability of a right guess.
 
-    >>> (
-    ...     round(right_guess(0.0, 0.0), 3),
-    ...     round(right_guess(math.log(3), 0.0), 3),
-    ...     right_guess(1e6, 0.0),
-    ... )
-    (0.5, 0.75, 1.0)
+    >>> round(right_guess(math.log(3), 0.0), 3), right_guess(1e6, 0.0)
+    (0.75, 1.0)
     """
     odds = math.exp(-epsilon)  # 1 / (1 + e^epsilon) without a large exponential
     return 1.0 - (1.0 - delta) * odds / (1.0 + odds)
@@ -90,11 +70,9 @@ def right_guess(epsilon: float, delta: float) -> float:
 
 def _up(probability: float) -> str:
     """In per cent, one decimal, rounded up: more where 100 % would be said of what is less."""
-    decimals = 1
-    while (
-        decimals < 6
-        and probability < 1.0
-        and math.ceil(probability * 10 ** (2 + decimals) - 1e-9) >= 10 ** (2 + decimals)
-    ):
-        decimals += 1
-    return f"{math.ceil(probability * 10 ** (2 + decimals) - 1e-9) / 10**decimals:.{decimals}f}%"
+    for decimals in range(1, 7):
+        whole = 10 ** (2 + decimals)
+        shown = math.ceil(probability * whole - 1e-9)
+        if shown < whole or probability >= 1.0 or decimals == 6:
+            break
+    return f"{shown / 10**decimals:.{decimals}f}%"
