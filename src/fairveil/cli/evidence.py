@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import os
 import sys
@@ -18,7 +19,7 @@ from .._reading import read_text, write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR
 from .._waiting import waiting
 from ..errors import SignatureError, StatementError
-from .files import deliver, opened, passphrase, print_facts, print_json, print_lines, typed, working
+from .files import deliver, opened, passphrase, print_facts, print_lines, typed, working
 from .frame import Ask, command, need, no, wrong
 from .words import PASSPHRASE_VARIABLE
 
@@ -381,7 +382,8 @@ def verify(ask: Ask) -> None:
         findings = [{"grave": one.grave, "sentence": one.sentence} for one in found]
         out = {"consistent": not grave, **plain, "findings": findings}
         out |= {"recomputed": [*cls.FILE.recomputed], "taken_on_trust": [*cls.FILE.on_trust]}
-        print_json({**out, "signature": signature, "proves": proves})
+        out |= {"signature": signature, "proves": proves}
+        print_lines(json.dumps(out, indent=2, allow_nan=False))
     elif cls is None:
         print_lines("\n".join(answers.lines(plain, found, said, proves, refused=valid is False)))
     else:
@@ -426,13 +428,13 @@ def _signature(ask: Ask, text: str, counted: Any) -> tuple[bool | None, list[str
     from ..statement import signing
 
     if ask.key is None:
-        beside = counted is None and signing.signature_path(ask.file).is_file()
-        if beside or (counted is not None and counted.signature_in(text) is not None):
+        there = signing.signature_path(ask.file).is_file() if counted is None else None
+        if there or (counted is not None and counted.signature_in(text) is not None):
             words = "note: there is a signature, which was not checked: pass --key holder.pub"
             return None, [words], {"valid": None}
         return None, [], None
+    remarks: tuple[str, ...] = ()
     try:
-        remarks: tuple[str, ...] = ()
         if counted is not None:
             found = counted.require_signed(text, signing.public_key(ask.key), str(ask.file))
         else:

@@ -93,9 +93,7 @@ def deliver(
             case _:
                 text = document if ending == ".json" else f"{found}\n"
         write_files({path: text})
-    if ask.json and plain:
-        print_json(found)
-    elif ask.json or words is None:
+    if ask.json or words is None:
         print_lines((document if ask.json else str(found)).rstrip("\n"))
     else:
         words()
@@ -244,12 +242,6 @@ def print_facts(*found: tuple[str, str]) -> None:
     """A line a fact, `label  words`."""
     for label, words in found:
         click.echo(f"{label:11} {on_one_line(words)}")
-
-
-def print_json(values: object) -> None:
-    """A JSON document, strictly; letters that a stream cannot write are escaped as JSON does it."""
-    is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
-    click.echo(json.dumps(values, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def print_lines(text: str) -> None:

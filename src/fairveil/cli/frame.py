@@ -167,15 +167,13 @@ class Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
 
 
 def _words(name: str, called: str) -> Words:
-    """The row of an option: of this command, of its last word, of all, or of the estimator's field."""
-    for key in (f"{called}:{name}", f"{called.split()[-1]}:{name}", name):
-        if key in WORDS:
-            return WORDS[key]
-    method = "group-objective" if name == "objective" else "primal-dual"
-    field = parameters(method)[name.replace("-", "_")]
-    takes, kind = {"float": ("NUMBER", "number"), "int": ("N", "whole")}.get(
-        field.kind, ("NAME", "text")
-    )
+    """The row of an option: of this command, of all, or of the estimator's field."""
+    found = WORDS.get(f"{called}:{name}") or WORDS.get(name)
+    if found is not None:
+        return found
+    field = parameters("group-objective")[name.replace("-", "_")]
+    kinds = {"float": ("NUMBER", "number"), "int": ("N", "whole")}
+    takes, kind = kinds.get(field.kind, ("NAME", "text"))
     if field.choices:
         takes, kind = f"WHAT:{'|'.join(field.choices)}", "one"
     panel = "Fairness" if name == "objective" else "Privacy"
@@ -193,11 +191,10 @@ class Panelled(click.Command):
         self.usual = {param.name for param in params[: len(usual.split())]}
         eager: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
         short = click.Option(["-h"], hidden=True, callback=_short_help, **eager)
-        words = "\n\n".join(
-            " ".join(one.split()) for one in re.split(r"\n\s*\n", function.__doc__ or "")
-        )
-        own = name.split()[-1]
-        super().__init__(own, params=[*params, short], help=words, callback=self._call)
+        paragraphs = re.split(r"\n\s*\n", function.__doc__ or "")
+        words = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+        own: Any = {"params": [*params, short], "help": words, "callback": self._call}
+        super().__init__(name.split()[-1], **own)
 
     def _parameter(self, text: str) -> click.Parameter:
         """One word of a declaration as a parameter of click."""
@@ -229,9 +226,8 @@ class Panelled(click.Command):
         """Check what concerns options alone, and run."""
         ask = Ask(**{name: list(v) if isinstance(v, tuple) else v for name, v in given.items()})
         for name, other in self.beside.items():
-            if getattr(ask, name) not in (None, [], False) and getattr(
-                ask, other.replace("-", "_")
-            ) in (None, [], False):
+            mine, beside = getattr(ask, name), getattr(ask, other.replace("-", "_"))
+            if mine not in (None, [], False) and beside in (None, [], False):
                 raise alone(name, f"--{other}")
         ask.files = {}
         for name in ("out", "statement"):
@@ -291,11 +287,8 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for head in (*GROUPS, ""):
-            rows = [
-                (name, re.split(r"[;.,:] |[.]$", one.help or "")[0])
-                for name, one in self.commands.items()
-                if getattr(one, "group", "") == head
-            ]
+            found = [one for one in self.commands.values() if getattr(one, "group", "") == head]
+            rows = [(one.name or "", re.split(r"[;.,:] |[.]$", one.help or "")[0]) for one in found]
             if rows:
                 with formatter.section(head or "Commands"):
                     formatter.write_dl(rows)
@@ -436,10 +429,12 @@ def _said(error: BaseException, known: Mapping[str, str]) -> Iterator[tuple[str,
         where, expected = f"{known.get(first, first)}{comma}{rest}", spoken(part.expected, known)
         hint = edit or spoken(part.remedy, known)
         if isinstance(error, Overspent):
-            fits = math.floor(error.largest_epsilon * 1000) / 1000
+            fits = error.largest_epsilon  # rounded down
+            fits = math.floor(fits * 1000) / 1000 if fits < 1000 else fits
             hint = "Nothing of this kind fits any more: fairveil ledger show lists what was spent."
             if fits:
-                hint = f"The largest epsilon that fits, of all together, is {fits:g}: --epsilon {fits:g}."
+                hint = f"The largest epsilon that fits, of all together, is {fits:g}"
+                hint = f"{hint}: --epsilon {fits:g}."
         if part.nearest:
             hint = f"Did you mean {' or '.join(map(str, part.nearest))}?"
         yield f"{where}: expected {expected}, got {came}.", hint
