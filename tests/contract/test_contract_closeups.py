@@ -320,8 +320,6 @@ def watched(path: Path, notions: Any, **options: Any) -> Any:
     for at, share in enumerate((0.4, 0.56, 0.5, 0.9, 0.3)):
         decided = np.concatenate([np.arange(400) < 0.4 * 400, np.arange(400) < share * 400])
         made = {"sensitive_features": {"town": town}, "random_state": at}
-        if "unit" in options:
-            made["unit"] = [f"p{i}" for i in range(800)]
         watch.add(f"period {at}", decided.astype(int), None, np.ones(800, int), **made)
     return watch
 
@@ -334,19 +332,6 @@ def test_wealth_is_that_of_its_bets(tmp_path: Path) -> None:
         assert period.wealth == pytest.approx(riding + 1 / (t + 1), rel=1e-6)
         highest = max(highest, period.wealth)
     assert any(0 < period.p < 1 for period in watch.periods)
-
-
-PERSONS = {"unit": "p", "max_periods_per_unit": 5, "epsilon": 400.0}
-
-
-def test_the_clearest_of_all_periods_is_charged_for_each(tmp_path: Path) -> None:
-    """Persons may come again, so that periods tell of each other: probabilities are added up."""
-    watch = watched(tmp_path / "m.json", fv.DemographicParity(0.1), **PERSONS)
-    highest = 0.0
-    for t, period in enumerate(watch.periods, start=1):
-        highest = max(highest, 1 / (t * (t + 1) * period.p))
-        assert period.wealth == pytest.approx(highest, rel=1e-6)
-    assert any(period.p < 1 for period in watch.periods[1:])
 
 
 def test_more_constraints_make_each_less_clear(tmp_path: Path) -> None:

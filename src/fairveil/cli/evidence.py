@@ -218,8 +218,8 @@ def lda(ask: Ask) -> None:
 @command(
     "Evidence",
     """STATE TABLE? --period --prediction --target --constraint --group@constraint --classes@constraint
-    --epsilon@constraint | --delta@constraint --false-alarm@constraint --unit@constraint
-    --max-periods-per-unit@constraint --query --seed --ledger@constraint --dataset@constraint
+    --epsilon@constraint | --delta@constraint --false-alarm@constraint
+    --query --seed --ledger@constraint --dataset@constraint
     --purpose@constraint --json""",
     "fairveil monitor m --constraint ... --group sex:f,m --classes 0,1 --epsilon 1",
     "fairveil monitor m may.csv --period 2026-05 --prediction decided",
@@ -250,7 +250,7 @@ def monitor(ask: Ask) -> None:
             classes=_values(ask.classes or "", "classes"),
             epsilon=ask.epsilon,
             ledger=opened(ask),
-            **ask.named("false_alarm delta unit max_periods_per_unit"),
+            **ask.named("false_alarm delta"),
         )
     else:
         found = Monitor.open(ask.state)
@@ -264,14 +264,13 @@ def monitor(ask: Ask) -> None:
 def _count(found: Any, ask: Ask) -> None:
     from .tables import Place, picked
 
-    place, unit = Place(ask.table, ask.query), found.watched.promise.unit
-    labels, whose = [ask.target] if ask.target else [], [] if unit is None else [unit.name]
+    place, labels = Place(ask.table, ask.query), [ask.target] if ask.target else []
     known = dict(zip(found.watched.cells.names, found.watched.cells.columns, strict=True))
     known |= dict.fromkeys((ask.prediction, *labels), found.watched.classes)
     # what the monitor has as texts are texts in the table, too
     words = [name for name, values in known.items() if all(isinstance(one, str) for one in values)]
     with waiting("Counting"):
-        columns = place.columns(words, only={*known, *whose})
+        columns = place.columns(words, only={*known})
         picked(columns, [ask.prediction], place.shown, "prediction")
         picked(columns, labels, place.shown, "target")
         found.add(
@@ -281,7 +280,6 @@ def _count(found: Any, ask: Ask) -> None:
             columns[ask.target] if labels else None,
             sensitive_features=picked(columns, found.watched.cells.names, place.shown, "group"),
             random_state=ask.seed,
-            unit=picked(columns, whose, place.shown, "unit") or None,
         )
 
 

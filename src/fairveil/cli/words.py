@@ -89,11 +89,9 @@ scoring NAME:error|gap|lagrangian one : of a search: minimize this [default: err
 [Privacy]
 epsilons NUMBERS text : set these privacy budgets, one a model; inf is not private
 certify:epsilon NUMBER number : privacy budget of the counts; inf: people are public or consented
-monitor:epsilon NUMBER number : begin with this budget; persons in several periods need --unit
+monitor:epsilon NUMBER number : begin with this budget
 attack:epsilon NUMBER number : set what a function claims
 ledger create:epsilon NUMBER number : set what all releases together may cost
-monitor:unit COLUMN text : begin with this column, which tells persons apart who may come back
-max-periods-per-unit N whole : begin with so many periods in which a person may be at most
 ledger create:unit COLUMN text : make it each person's budget, who are identified by this column
 ledger create:max-rows-per-unit N whole : the most rows of any person: releases about rows are taken
 production - flag : refuse seeded noise, and what was read from the data

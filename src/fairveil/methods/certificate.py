@@ -32,9 +32,7 @@ cash:
 If the constraints hold in every period, M is a nonnegative supermartingale from 1, whatever the
 periods have in common with what was decided after earlier ones. By Ville's inequality P(M_t >= 1 /
 alpha for any t) <= alpha: an alarm at 1 / alpha is false with probability at most alpha over the
-whole run (theory.md#monitor). People who come back repeat the luck of earlier periods: e_t then has
-mean 1 at most by itself, and not given the past. `Clearest` adds probabilities up in place of
-multiplying bets (theory.md#monitor-persons).
+whole run (theory.md#monitor).
 
 Guarantees (tests/methods/test_methods_certificate.py)
 1. A notion that is broken in the population is certified with probability at most 1 - confidence,
@@ -45,8 +43,7 @@ Guarantees (tests/methods/test_methods_certificate.py)
 4. A margin reads public facts alone, and at the supposed rates a population that lies that far
    inside is certified with about the chance, or more often.
 5. Where the constraints hold the p-value is at most u with probability at most u, and over a whole
-   run an alarm is raised with probability at most alpha: of `Clearest` whatever the p-values of
-   different periods have in common.
+   run an alarm is raised with probability at most alpha.
 """
 
 from __future__ import annotations
@@ -533,24 +530,6 @@ class Bet:
         t = self.periods + 1
         riding = min(e * (self.riding + 1.0 / (t * (t + 1.0))), 1e300)
         return Bet(t, riding, max(self.highest, riding + 1.0 / (t + 1.0)))
-
-
-@dataclass(frozen=True)
-class Clearest:
-    """What stands after a period, where people may come back: the largest 1 / (t (t + 1) p_t) so
-    far. P(it ever reaches 1 / alpha) <= sum of P(p_t <= alpha / (t (t + 1))) <= alpha.
-
-    >>> Clearest().after(0.25).after(1.0).wealth
-    2.0
-    """
-
-    periods: int = 0
-    wealth: float = 0.0
-
-    def after(self, p: float) -> Clearest:
-        """After a period with this p-value."""
-        t = self.periods + 1
-        return Clearest(t, max(self.wealth, 1.0 / (t * (t + 1.0) * p)))
 
 
 def p_value(layout: Layout, counts: Floats, noise: CountNoise) -> float:

@@ -424,8 +424,8 @@ def plan_counts(
     before: discrete Laplace, or Gaussian where there is a delta.
 
     `reads_groups`: whether what is counted depends on sensitive columns; where they alone are
-    protected, other counts are free. `times`: so many such releases together keep the promise
-    (theory.md#monitor-persons). `looked_at`: what was spent had been seen before this was asked
+    protected, other counts are free. `times`: so many such releases together keep the promise.
+    `looked_at`: what was spent had been seen before this was asked
     for; else both are one plan, fixed in advance. `weighted`: sums of weights are not whole
     numbers, so their noise is Gaussian. `pure`: no delta is spent.
     """

@@ -4,12 +4,11 @@ still hold?
 Each period counts its own people once, with the whole budget. A person is in one period, so all
 periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
 bets (`methods/certificate.py`): one may look after each period, for as long as one likes, and stop
-or go on. With a unit people may come back, in a stated number of periods at most: noise and alarm
-are then made for that (theory.md#monitor-persons).
+or go on. People who come back would spend the budget again, and repeat the luck of earlier periods:
+who watches these certifies each period by itself.
 
-Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
-1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
-   or in as many as was said.
+Guarantees (tests/estimators/test_estimators_monitor.py):
+1. The stream of all periods keeps the promise under add-remove, for people who are in one period.
 2. If the constraints hold in every period, an alarm is raised with probability at most
    `false_alarm` over the whole run.
 3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
@@ -39,14 +38,13 @@ from ..._json import MALFORMED, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
 from ...core.errors import need
-from ...core.promise import Promise, Unit
+from ...core.promise import Promise
 from ...errors import FairveilError, InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
 from ...ledger import current, given_ledger
 from ...methods.certificate import (
     Bet,
-    Clearest,
     Layout,
     NotionBound,
     certified,
@@ -59,28 +57,23 @@ from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement, write
 from ...tables import keys
-from .. import fitting, reading, wrapped
+from .. import fitting, wrapped
 from ..counted import CODEC, CountsFile, checksum, count, notions_of, required_promise
-from ..reading import Whose
 from ..words import COUNTED, told
 
-FILE = CountsFile("monitor", 3, (), ())
+FILE = CountsFile("monitor", 4, (), ())
 FIELDS = ("format", "version", "watched", "checksum")
 LARGEST = 1 << 28
 IN_PARALLEL = (
     "a monitor's periods: each person was taken to be in one period alone, so that all of them "
     "together cost what one costs"
 )
-COME_BACK = (
-    "a monitor's other periods: a person may be counted in {most}, which together cost at "
-    "most the budget{taken}"
-)
 
 
 @dataclass(frozen=True)
 class Watched:
     """What the file keeps: all that was fixed in advance, and the name and released counts of each
-    period. `unit`: whose rows may come back, in at most `max_periods`."""
+    period."""
 
     constraints: tuple[Notion, ...]
     cells: Cells
@@ -88,16 +81,13 @@ class Watched:
     epsilon: float
     delta: float
     false_alarm: float
-    unit: str | None
-    max_periods: int
     names: tuple[str, ...]
     counts: tuple[tuple[float, ...], ...]
 
     @cached_property
     def promise(self) -> Promise:
         """Of the whole stream."""
-        whose = coming_back(self.unit, None if self.unit is None else self.max_periods)
-        return required_promise(self.epsilon, self.delta, "records", whose)
+        return required_promise(self.epsilon, self.delta, "records")
 
     @cached_property
     def layout(self) -> Layout:
@@ -107,16 +97,16 @@ class Watched:
     @cached_property
     def plan(self) -> CountPlan:
         """What each period releases, at which noise."""
-        return plan_counts(self.promise, times=self.max_periods)
+        return plan_counts(self.promise)
 
 
 def _check(found: dict[str, Any], node: Node) -> None:
     made = Watched(**found)
-    parts, times = made.layout.parts, made.plan.times
+    parts = made.layout.parts
     if len(made.names) != len(made.counts) or any(len(one) != parts for one in made.counts):
         node["counts"].refuse("counts of these groups, for each period", len(made.counts))
-    if not 0.0 < made.false_alarm < 1.0 or (made.unit is None and times != 1):
-        node.refuse("a chance of an alarm, and one period without a unit", "others")
+    if not 0.0 < made.false_alarm < 1.0:
+        node["false_alarm"].refuse("a chance of an alarm", made.false_alarm)
 
 
 STATES = CODEC.with_kinds(Kind(Watched, check=_check))
@@ -195,54 +185,10 @@ def codes_in(
     return np.array([known.index(value) for value in found], np.intp)
 
 
-def coming_back(unit: object, most: object) -> Whose | None:
-    """Who is protected where people may come back, as `create` was told: one row of each person a
-    period, in `most` periods at most. None: rows, of people who do not."""
-    if unit is None and most is None:
-        return None
-    fix = 'Pass unit="patient", its name; `add` takes whose each row is.'
-    named = isinstance(unit, str)
-    need(named, "the name of a column", of="unit", got=unit, fix=fix, quote=False)
-    remedy = (
-        "Pass max_periods_per_unit=12, for example: in how many periods a person may be at most, "
-        "known in advance."
-    )
-    _checks.whole(at_least=1, max_periods_per_unit=most, remedy=remedy)
-    return Whose(Unit(str(unit), 1), column=str(unit))
-
-
-def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | None:
-    """Whose each row of a period is: the values that were given, or the unit's column of X."""
-    if unit is None:
-        fix = 'Begin a monitor with unit="patient", max_periods_per_unit=12, for example.'
-        expected = "None: this monitor has no unit"
-        need(given is None, expected, of="unit", got="values", fix=fix, quote=False)
-        return None
-    if given is not None and not isinstance(given, str):
-        values = next(iter(given.values())) if isinstance(given, Mapping) else given
-        return reading.whose({unit.name: values}, 1, None)
-    there, expected = (
-        X is not None and given in (None, unit.name),
-        f"whose each row is, by {unit.name!r}",
-    )
-    fix = "Pass unit=ids, one value a row, or X with this column."
-    need(there, expected, of="unit", got=given, fix=fix, quote=False)
-    return Whose(unit, column=unit.name)
-
-
-def about_others(most: int | None, periods: int) -> str:
-    """What a statement of one period says of the others. `most`: in how many periods a person may
-    be, None without a unit; while there are no more periods, nothing is taken on trust."""
-    if most is None:
-        return IN_PARALLEL
-    taken = "; that nobody is in more was taken as said" if periods > most else ""
-    return COME_BACK.format(most="one" if most == 1 else f"at most {most}", taken=taken)
-
-
 @dataclass(frozen=True)
 class Period:
     """One period: its counts as released, how well they fit the constraints (`p`), and the wealth
-    of the bets after it, or the evidence in their place where people may come back."""
+    of the bets after it."""
 
     name: str
     counts: tuple[float, ...]
@@ -307,8 +253,6 @@ class Monitor(Shown):
         delta: float = 0.0,
         false_alarm: float = 0.05,
         ledger: object = None,
-        unit: str | None = None,
-        max_periods_per_unit: int | None = None,
     ) -> Monitor:
         """Begin a monitor, with everything that is fixed in advance.
 
@@ -329,20 +273,13 @@ class Monitor(Shown):
         ledger : Ledger, default=None
             Where the stream is recorded, once. None: the ledger of the ``with
             ledger.recording():`` block, if there is one.
-        unit : str, default=None
-            Name of the column that tells persons apart, where people may come back. Persons are
-            then protected, with their rows of all periods. None: each person is in one period.
-        max_periods_per_unit : int, default=None
-            Number of periods in which a person may be at most, with `unit`. It is public. Noise
-            grows with it. None without a unit.
 
         Returns
         -------
         Monitor
             The monitor, before its first period.
         """
-        whose = coming_back(unit, max_periods_per_unit)
-        promise = required_promise(epsilon, delta, "records", whose)
+        promise = required_promise(epsilon, delta, "records")
         fix = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
         of, got, error = "epsilon", epsilon, PrivacyError
         need(promise.is_private, "a finite number", of=of, got=got, fix=fix, error=error)
@@ -355,8 +292,7 @@ class Monitor(Shown):
         need(by_column, "groups by column", of="groups", got=groups, fix=fix)
         cells = Cells(tuple(map(tuple, groups.values())), names=tuple(map(str, groups)))
         budget = promise.epsilon, promise.delta, rate
-        times = 1 if unit is None else int(max_periods_per_unit or 1)
-        fixed = tuple(notions), cells, known_classes(list(classes)), *budget, unit, times
+        fixed = tuple(notions), cells, known_classes(list(classes)), *budget
         watched = Watched(*fixed, (), ())
         # constraints that these groups or classes do not bear are refused now
         place, book, plan = Path(path), given_ledger(ledger) or current(), watched.plan
@@ -397,9 +333,8 @@ class Monitor(Shown):
         *,
         sensitive_features: ColumnsLike = None,
         random_state: object = None,
-        unit: ColumnsLike = None,
     ) -> Period:
-        """Count the people of one more period, whom no other period has, unless there is a unit.
+        """Count the people of one more period, whom no other period has.
 
         Parameters
         ----------
@@ -415,9 +350,6 @@ class Monitor(Shown):
             Groups, in the columns that `create` was given. They must be given.
         random_state : int, default=None
             None draws secure noise. An integer is for tests.
-        unit : array, default=None
-            Whose each row is, one value a row, where `create` was given a unit. One row of each
-            person counts, drawn by a coin. None: the column of X that has the unit's name.
 
         Returns
         -------
@@ -433,7 +365,7 @@ class Monitor(Shown):
             new = period not in self.watched.names
             need(new, "a period that is new", of="period", got=period, fix=fix)
             seed = fitting.seed_of(random_state)
-            counts = self._counted(model, X, y, sensitive_features, seed, unit)
+            counts = self._counted(model, X, y, sensitive_features, seed)
             before, released = self.watched, tuple(map(float, counts))
             made = replace(before, names=(*before.names, period), counts=(*before.counts, released))
             save_file(self.path, made)
@@ -451,13 +383,13 @@ class Monitor(Shown):
     def periods(self) -> tuple[Period, ...]:
         """All periods, recomputed from their released counts."""
         out: list[Period] = []
-        bet = self._begun
+        bet = Bet()
         for name, counts in zip(self.watched.names, self.watched.counts, strict=True):
             if counts not in self._known:
                 of = self.watched.layout, np.array(counts), self.watched.plan.noise
                 self._known[counts] = p_value(*of)
             p = self._known[counts]
-            bet = bet.after(p) if isinstance(bet, Clearest) else bet.after(e_value(p))
+            bet = bet.after(e_value(p))
             out.append(Period(name, counts, p, bet.wealth))
         return tuple(out)
 
@@ -489,7 +421,7 @@ class Monitor(Shown):
     def wealth(self) -> float:
         """Of the bets, now; 1 / `false_alarm` raises the alarm."""
         periods = self.periods
-        return periods[-1].wealth if periods else self._begun.wealth
+        return periods[-1].wealth if periods else Bet().wealth
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the monitor as plain JSON values.
@@ -526,11 +458,6 @@ class Monitor(Shown):
         title = f"Periods; wealth of {1.0 / self.watched.false_alarm:g} raises the alarm"
         yield Table(columns, title)
 
-    @property
-    def _begun(self) -> Bet | Clearest:
-        """What stands before the first period."""
-        return Bet() if self.watched.promise.unit is None else Clearest()
-
     def _counted(
         self,
         model: object,
@@ -538,12 +465,11 @@ class Monitor(Shown):
         y: ColumnsLike,
         sensitive_features: ColumnsLike,
         seed: int | None,
-        unit: ColumnsLike,
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release."""
         made, layout = self.watched, self.watched.layout
-        whose, at = whose_of(unit, made.promise.unit, X), len(made.names)
-        rows = X, y, sensitive_features, None, made.promise, seed, whose
+        at = len(made.names)
+        rows = X, y, sensitive_features, None, made.promise, seed, None
         people = wrapped.people_of(model, *rows, made.cells, made.classes)
         names, own, of = people.cells.names, made.cells.names, "sensitive_features"
         fits, fix = len(names) == len(own), f"Pass the columns {', '.join(own)}."
@@ -556,7 +482,6 @@ class Monitor(Shown):
         codes = people.codes_by(
             lambda ids, y, found: layout.part_of[places[ids], kinds[y], kinds[found]]
         )
-        returns = made.max_periods if whose is not None else None
         counts, self.privacy_ = count(
             people,
             made.promise,
@@ -569,6 +494,6 @@ class Monitor(Shown):
             purpose="monitor",
             what="people of a period by group, label and decision",
             title="group, label and decision",
-            not_covered=[about_others(returns, at + 1)],
+            not_covered=[IN_PARALLEL],
         )
         return counts
