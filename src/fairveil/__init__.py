@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from .estimators import Tailored as Tailored
     from .estimators import Thresholds as Thresholds
     from .estimators import certify as certify
-    from .estimators import fair_scorer as fair_scorer
     from .estimators import lda as lda
     from .estimators import load as load
     from .estimators import private_audit as private_audit

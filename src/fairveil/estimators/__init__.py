@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from .released import release_groups as release_groups
     from .reports import ConstraintLine as ConstraintLine
     from .reports import ConstraintReport as ConstraintReport
-    from .reports import FairScorer as FairScorer
     from .reports import GapLine as GapLine
     from .reports import GapReport as GapReport
-    from .reports import fair_scorer as fair_scorer
     from .settings import Fermi as Fermi
     from .settings import GroupObjective as GroupObjective
     from .settings import Offsets as Offsets
