@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.tree import DecisionTreeClassifier
 
 import fairveil as fv
 from fairveil.audit import audit_fit
@@ -199,40 +198,6 @@ def test_rates_have_bars_that_hold_the_truth() -> None:
     for wrong in (np.full(ROWS, 7), law[:, :1], law * 2):
         with pytest.raises(InputError, match="predictions"):
             RELEASED.rates(X, Y, wrong, "equalized_odds:0.05")
-
-
-def test_expanded_rows_carry_the_memberships() -> None:
-    rows, labels, groups, weights = RELEASED.expanded(X, Y)
-    assert weights.sum() == pytest.approx(ROWS)
-    assert len(rows) == len(labels) == len(groups)
-    soft = RELEASED.memberships(X, Y)
-    for g in (0, 1):
-        assert weights[groups == g].sum() == pytest.approx(soft[:, g].sum())
-        assert weights[groups == g] @ rows[groups == g, 0] == pytest.approx(soft[:, g] @ X[:, 0])
-
-
-def test_dealt_rows_have_the_released_shares_in_every_cluster() -> None:
-    rows, _, groups, weights = RELEASED.expanded(pd.DataFrame(X), Y, copies=3, random_state=1)
-    assert (weights == 1).all()
-    assert len(rows) == 3 * ROWS
-    codes = RELEASED.codes(X, Y)
-    first = np.bincount(codes[groups[:ROWS] == 1], minlength=RELEASED.clusters.count)
-    assert np.abs(first - RELEASED.counts.memberships[:, 1] * RELEASED.counts.sizes).max() < 1
-    assert (groups[:ROWS] != groups[ROWS : 2 * ROWS]).any()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_fairlearn_takes_dealt_rows() -> None:
-    reductions = pytest.importorskip("fairlearn.reductions")
-    rows, labels, groups, _ = RELEASED.expanded(X, Y, copies=1, random_state=0)
-    model = reductions.ExponentiatedGradient(
-        DecisionTreeClassifier(max_depth=3),
-        reductions.EqualizedOdds(difference_bound=0.05),
-        max_iter=5,
-    )
-    model.fit(rows, labels, sensitive_features=groups)
-    free = DecisionTreeClassifier(max_depth=3).fit(X, Y).predict(X)
-    assert gap_of(np.asarray(model._pmf_predict(X))) < gap_of(np.eye(2)[free])
 
 
 # -- an attack

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
@@ -23,7 +22,7 @@ from ..core.promise import Promise
 from ..curator import Curator
 from ..data.elsewhere import Elsewhere
 from ..errors import PrivacyError
-from ..facts import Cells, Reports, RowSource, Schema
+from ..facts import Cells, Reports, Schema
 from ..fairness import ConstraintSystem, deviations, resolve
 from ..methods import Outcome
 from ..methods import released as group_release
@@ -204,46 +203,6 @@ class ReleasedGroups(CountedFile):
         need(own, "the rows of the release", of="X, y", got="others", fix=fix)
         return at
 
-    @told(WORDS)
-    def expanded(
-        self,
-        X: TableLike,
-        y: ColumnsLike,
-        *,
-        copies: int | None = None,
-        random_state: object = None,
-    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
-        """Rows for learners that take one group a row.
-
-        Parameters
-        ----------
-        copies : int, default=None
-            How often each row is repeated, with weight 1, its groups dealt at random in the
-            released shares. For learners that take no weights. None: once for each group, weighted
-            by its membership.
-        random_state : int or Generator, default=None
-            Seed of the dealing. None: fresh draws.
-
-        Returns
-        -------
-        tuple of four arrays
-            X, y, groups and weights.
-        """
-        from sklearn.utils import _safe_indexing
-
-        labels = labels_in(X, y, as_array(self.classes))
-        fix, got = "Pass an array or a table.", type(X).__name__
-        need(not isinstance(X, RowSource), "rows that can be repeated", of="X", got=got, fix=fix)
-        keys, soft = as_array(self.groups), self.memberships(X, labels)
-        if copies is None:
-            rows, cells = np.nonzero(soft > LEAST)
-            return _safe_indexing(X, rows), labels[rows], keys[cells], soft[rows, cells]
-        rng = np.random.default_rng(fitting.seed_of(random_state))
-        codes, shares = self.codes(X, labels), self.counts.memberships
-        cells = np.concatenate([dealt(codes, shares, rng) for _ in range(copies)])
-        rows = np.tile(np.arange(len(codes)), copies)
-        return _safe_indexing(X, rows), labels[rows], keys[cells], np.ones(len(rows))
-
     @property
     def noise(self) -> CountNoise:
         """Noise of each count."""
@@ -292,23 +251,6 @@ def distribution_given(predictions: ColumnsLike, classes: Sequence[Hashable], ro
     got = f"an array of shape {given.shape}"
     need(sound, "decisions", of="predictions", got=got, fix=fix, quote=False)
     return law
-
-
-def dealt(codes: Ints, shares: Floats, rng: np.random.Generator) -> Ints:
-    """A group for each row: inside a cluster each group's share of rows, up to one that is rounded
-    by chance; who they are is by chance alone."""
-    order = np.lexsort((rng.random(len(codes)), codes))
-    sizes = np.bincount(codes, minlength=len(shares))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    place = np.arange(len(codes)) - starts[codes[order]] + rng.random(len(shares))[codes[order]]
-    # systematic sampling
-    place = np.minimum(place / np.maximum(sizes[codes[order]], 1), 1.0 - 1e-12)
-    limits = np.cumsum(shares, axis=1)[codes[order]]
-    out = np.empty(len(codes), np.intp)
-    out[order] = np.minimum(
-        (place[:, np.newaxis] >= limits - 1e-12).sum(axis=1), shares.shape[1] - 1
-    )
-    return out
 
 
 # ------------------------------ the release
@@ -618,7 +560,7 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
     )
     got, expected = estimator.protects, "'sensitive_features' with released groups"
     need(got == "sensitive_features", expected, of="protects", got=got, fix=fix)
-    fix = "Leave sample_weight out, or weigh the rows of released.expanded(X, y)."
+    fix = "Leave sample_weight out: the release counted each row once."
     expected, bare = "no weights with released groups", sample_weight is None
     need(bare, expected, of="sample_weight", got="some", fix=fix)
     unit, fix = estimator._facts.unit, "Leave it out: who is protected was decided by the release."
