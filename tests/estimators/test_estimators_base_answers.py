@@ -296,12 +296,8 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         )
         assert fv.demographic_parity_gap(Y, law, A, classes=(0, 1)) <= clf.guarantee_.gap_bound
         assert clf.guarantee_.gap <= 0.05 + 1e-6
-        one = clf.derandomise()
-        assert not one.model_.is_randomised
-        assert one.predict(X).shape == (ROWS,)
         loaded = fv.load(fv.save(clf, tmp_path / method), estimator=clf.estimator_)
         assert loaded.predict_proba(X).tobytes() == law.tobytes()
-        assert (loaded.derandomise().mixing_ == one.mixing_).all()
     hard = made(
         fv.FairPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS
     ).fit(X, Y, sensitive_features=A)
@@ -348,14 +344,6 @@ def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_
         assert clf.constraint_report_.reason.startswith(post_processing.CHOSEN)
         first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
         assert (first == again).all()
-        by_chance = made(
-            fv.FairPostProcessor,
-            LogisticRegression(),
-            fv.DemographicParity(0.1),
-            **{**options, "randomised": True},
-        )
-        one = by_chance.fit(X, Y, sensitive_features=A).derandomise()
-        assert (one.mixing_ == clf.mixing_).all()
     notions = [fv.FalseNegativeRate(0.05), fv.FalseNegativeRate(0.05, positive=0)]
     never = made(fv.FairPostProcessor, LogisticRegression(), notions, randomised=False, **GROUPS)
     with pytest.warns(fv.errors.ConstraintNotMet, match="no table without chance"):

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from estimator_samples import Columns, short
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -130,14 +131,13 @@ def test_the_theorems_slack_loosens_and_never_costs_error() -> None:
     assert loose.excess_bound < plain.excess_bound
 
 
-def test_the_derandomised_one_is_measured_on_its_own() -> None:
+def test_decisions_without_chance_are_measured_on_their_own() -> None:
     X, y, A = sample(2, 2, 1)
     clf = fv.FairPostProcessor(
         LogisticRegression(), fv.EqualizedOdds(0.15), epsilon=math.inf, random_state=0
     )
     clf.fit(X, y, sensitive_features=A)
-    one = clf.derandomise()
-    assert one is not clf
+    one = clone(clf).set_params(randomised=False).fit(X, y, sensitive_features=A)
     assert not one.model_.is_randomised
     decided = one.predict(X, sensitive_features=A)
     assert (decided == one.predict(X, sensitive_features=A)).all()
@@ -402,8 +402,6 @@ def test_on_disk_to_the_bit(base: Any, notion: Any, tmp_path: Path) -> None:
     assert loaded.predict_proba(X, sensitive_features=A).tobytes() == law.tobytes()
     for name in ("privacy_", "guarantee_", "constraint_report_", "groups_", "cells_"):
         assert getattr(loaded, name) == getattr(clf, name)
-    one, other = (model.derandomise().mixing_ for model in (loaded, clf))
-    assert (one == other).all()
     with pytest.raises(InputError, match="estimator"):
         fv.load(
             fv.save(short().fit(X, y), tmp_path / "other"), estimator=LogisticRegression().fit(X, y)
@@ -486,16 +484,3 @@ def test_groups_under_half_the_names_of_the_fit_are_refused() -> None:
     ).all()
     with pytest.raises(InputError, match=r"2 columns \(a0, a1\)"):
         clf.predict_proba(X, sensitive_features={"a1": A["a1"], "other": A["a0"]})
-
-
-def test_derandomise_after_a_change_of_constraints_asks_for_a_fit() -> None:
-    X, y, A = sample(2, 2, 1)
-    clf = fv.FairPostProcessor(
-        LogisticRegression(),
-        "demographic_parity:0.1",
-        protects="sensitive_features",
-        random_state=0,
-    )
-    clf.fit(X, y, sensitive_features=A).set_params(constraints="equalized_odds:0.1")
-    with pytest.raises(InputError, match="Fit again"):
-        clf.derandomise()

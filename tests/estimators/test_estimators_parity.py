@@ -94,8 +94,6 @@ def test_without_a_solver_the_classes_and_the_labels_choose_the_rule() -> None:
     for wrong in ("equalized_odds:0.1", None, [PARITY, "demographic_parity:0.1"]):
         with pytest.raises(InputError, match="parity alone"):
             fit(constraints=wrong)
-    with pytest.raises(InputError, match="randomised=False"):
-        fit().derandomise()
 
 
 def test_columns_of_the_table_may_be_named_and_several() -> None:

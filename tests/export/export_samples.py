@@ -231,7 +231,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "decisions by group": lambda: _post(None, predict_method="predict"),
     "one threshold": lambda: _post(None, group_aware=False),
-    "certain thresholds": lambda: _post(None).derandomise(),
+    "certain thresholds": lambda: _post(None, randomised=False),
     "released groups": lambda: _released(),
     "moved by group": lambda: _parity(),
     "moved, three classes": lambda: _parity(

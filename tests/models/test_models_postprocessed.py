@@ -67,7 +67,6 @@ def test_on_disk_to_the_bit(tmp_path: Path) -> None:
         [
             PostProcessedModel(TABLE, ("no", "yes"), CELLS, linear()),
             PostProcessedModel(np.eye(3)[np.newaxis], (0, 1, 2)),
-            PostProcessedModel(TABLE, ("no", "yes"), CELLS).derandomise(),
         ]
     ):
         again = load(save(model, tmp_path / str(at)))
@@ -76,12 +75,6 @@ def test_on_disk_to_the_bit(tmp_path: Path) -> None:
         assert (again.cells, again.classes) == (model.cells, model.classes)
         if model.base is not None:
             assert again.predict_proba(block).tobytes() == model.predict_proba(block).tobytes()
-
-
-def test_derandomised_takes_the_likeliest_class() -> None:
-    model = PostProcessedModel(TABLE, ("no", "yes"), CELLS, linear()).derandomise()
-    assert not model.is_randomised
-    assert (model.mixing.argmax(axis=2) == TABLE.argmax(axis=2)).all()
 
 
 def test_what_is_wrong_is_said() -> None:

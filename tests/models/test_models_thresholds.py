@@ -32,8 +32,6 @@ def test_a_row_is_decided_by_the_bin_of_its_score_and_its_group(tmp_path: Path) 
     law = model.decision_proba(block)
     assert law[:, 1].tolist() == [0.0, 0.0, 0.6, 1.0, 0.0, 1.0]  # an edge itself is below
     assert model.is_randomised
-    assert not model.derandomise().is_randomised
-    assert model.derandomise().edges is not None
     again = load(save(model, tmp_path / "model"))
     assert (again.edges == model.edges).all()
     assert again.decision_proba(block).tobytes() == law.tobytes()

@@ -12,12 +12,11 @@ Guarantees (tests/estimators/test_estimators_odds_privacy.py, test_estimators_pa
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,7 @@ from ..statement.document import PrivacyStatement, Receipt
 from ..tables.columns import in_words, same_length
 from . import cautions, fitting, reading, wrapped
 from .cautions import outside
-from .certifying.certified_fits import certified, forget_certificate
+from .certifying.certified_fits import certified
 from .coding import classes_of, names_of_features, parts_of, width_of
 from .faces import as_array, expected_accuracy
 from .fair import FairClassifier
@@ -813,46 +812,6 @@ class FairPostProcessor(ClassifierMixin, Paged, Planning, Recorded, BaseEstimato
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return expected_accuracy(law, self.classes_, X, y, sample_weight)
 
-    def derandomise(self) -> Self:
-        """Classifier that decides without chance, with one threshold for each group.
-
-        A base without scores gets one class for each of its decisions. Offsets that draw are found
-        anew, by a fit with ``randomised=False``.
-
-        Returns
-        -------
-        FairPostProcessor
-            A copy with the best such rule at the released counts: least excess over the bounds,
-            then least error. It has its own `constraint_report_` and `guarantee_`.
-        """
-        check_is_fitted(self, "model_")
-        model = self.model_
-        draws = isinstance(model, ShiftedModel) and model.temperature is not None
-        got, fix = "offsets that draw", "Fit with randomised=False."
-        need(not draws, "thresholds, or a table", of="derandomise", got=got, fix=fix)
-        out = copy.copy(self)
-        forget_certificate(out)
-        if self.released_ is None or self.guarantee_ is None:
-            return out
-        system, fix = self._resolved(), "Fit again after a change of constraints."
-        alike = system.names == self.guarantee_.names
-        need(alike, "the constraints of the fit", of="constraints", got="others", fix=fix)
-        shared = model.cells is None and len(self.released_.raw) > 1
-        sure = self.guarantee_.confidence
-        cap = heaviest(self.privacy_.promise, self._facts.max_sample_weight)
-        options: dict[str, Any] = {"with_slack": False, "shared": shared, "by_chance": False}
-        options["judged"] = not hasattr(self, "certified_aim_")
-        solved = postprocess.best_table(self.released_, system, sure, heaviest=cap, **options)
-        table = solved.table[: len(model.mixing)]
-        out.guarantee_ = postprocess.guarantee(
-            self.released_, system, solved.table, sure, shared=shared
-        )
-        report = tables_report(out.guarantee_, solved, CHOSEN, self.released_, system, cap)
-        out.constraint_report_ = report.saying(self.constraint_report_.required)
-        out.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
-        out.baselines_ = None
-        return out
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
@@ -1078,12 +1037,6 @@ class FairPostProcessor(ClassifierMixin, Paged, Planning, Recorded, BaseEstimato
     ) -> None:
         self.estimator_, self.model_, self.predict_method_ = estimator, model, method
         self.classes_ = as_array(model.classes)
-
-    def _resolved(self) -> ConstraintSystem:
-        """The constraints again, over the cells of the counts."""
-        notions = [one for one in fitting.notions_of(self.constraints) if not one.is_vacuous]
-        system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
-        return system if system.needs_groups else system.without_groups()
 
 
 def _is_parity(notions: Sequence[Notion]) -> bool:

@@ -24,7 +24,6 @@ from .model import (
     draw_codes,
     fixed_array,
     known_classes,
-    one_hot,
 )
 
 ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
@@ -151,14 +150,6 @@ class PostProcessedModel(Model):
     def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
         """One draw a row. The same seed and rows give the same draws."""
         return draw_codes(self.decision_proba(rows), random_state)
-
-    def derandomise(self) -> PostProcessedModel:
-        """For each cell and base decision the likeliest class. Its gap and error are its own and
-        must be measured: `methods.postprocess` looks for the best such table."""
-        likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(
-            self.mixing.shape
-        )
-        return PostProcessedModel(likeliest, self.classes, self.cells, self.base, self.edges)
 
     def to_parts(self) -> Parts:
         """The table, classes and cells, and the parts of the base."""
