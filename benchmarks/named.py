@@ -367,7 +367,7 @@ def named(
     above its published median; of Communities and Crime racial shares cut at a public threshold.
     """
     schema, files = SETS[name]
-    texts = [_content(file, sha, folder) for file, sha in files.items()]
+    texts = [_content(file, sha, folder).decode() for file, sha in files.items()]
     rows = [
         [cell.strip() for cell in row]
         for text in texts
@@ -406,6 +406,23 @@ def named(
     return Named(schema.with_roles(target=target, sensitive=sensitive), columns)
 
 
+MNIST = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+MNIST_TRAINING = 60_000
+
+
+def mnist(folder: str | None = None) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Pixels (rows, 1, 28, 28) and digits, those of training first: the four files of LeCun et al.,
+    whose headers have 16 and 8 bytes."""
+    found = [np.frombuffer(_content(file, sha, folder), np.uint8) for file, sha in MNIST.items()]
+    pixels = np.concatenate([one[16:] for one in found[:2]]).reshape(-1, 1, 28, 28)
+    return pixels, np.concatenate([one[8:] for one in found[2:]]).astype(np.int64)
+
+
 def _is_worker(cells: Mapping[str, str]) -> bool:
     """Ding et al.'s filter of adults: above 16, with an income above 100, who work; rows with a
     cell that is missing have no class of worker."""
@@ -422,7 +439,7 @@ def _typed(cells: list[str], column: object) -> npt.NDArray[Any]:
     return np.array(cells, dtype=object)
 
 
-def _content(file: str, sha: str, folder: str | None) -> str:
+def _content(file: str, sha: str, folder: str | None) -> bytes:
     place = Path(folder or os.environ.get("FAIRVEIL_DATA") or ".").expanduser()
     for path in (place / file, place / f"{file}.gz"):
         if path.is_file():
@@ -433,6 +450,6 @@ def _content(file: str, sha: str, folder: str | None) -> str:
                 raise ChecksumError.expected(
                     f"content with SHA-256 {sha}", of=str(path), got="another", remedy=remedy
                 )
-            return found.decode()
+            return found
     remedy = "Name the folder that holds it, or set FAIRVEIL_DATA to it."
     raise DataNotFoundError.expected(f"a file {file}", of=str(place), got="none", remedy=remedy)

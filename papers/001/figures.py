@@ -21,6 +21,7 @@ from as_printed import standard_errors
 from reproduce import EQUAL, LESS, MORE, SHOWN, Asked, Line, Paper, over_seeds
 
 import fairveil as fv
+import named
 from fairveil import data
 from fairveil.core.cost import epsilon as priced
 from fairveil.core.events import Gaussian
@@ -253,11 +254,7 @@ def lenet(seed: int) -> Any:
 )
 def mnist(asked: Asked) -> Iterator[Line]:
     """500 eights beside all twos; LeNet, epsilon 5.73 in all, delta 1e-6."""
-    from named import mnist_images
-
-    found = mnist_images(asked.folder)
-    first = int(found.training_rows or 0)
-    labels, few = found.labels, []
+    (pixels, labels), first, few = named.mnist(asked.folder), named.MNIST_TRAINING, []
     arms = {
         "DP-SGD": ("error", {}),
         "as published": (None, {"allocation": "standard-error", "spend": "total"}),
@@ -279,8 +276,8 @@ def mnist(asked: Asked) -> Iterator[Line]:
                 epsilon=5.73,
                 delta=DELTA,
                 random_state=seed,
-            ).fit(found.pixels[rows] / 255.0, labels[rows], sensitive_features=labels[rows])
-            line.append(float(np.mean(model.predict(found.pixels[held] / 255.0) != 8)))
+            ).fit(pixels[rows] / 255.0, labels[rows], sensitive_features=labels[rows])
+            line.append(float(np.mean(model.predict(pixels[held] / 255.0) != 8)))
         few.append(line)
     table = np.array(few)
     for k, name in enumerate(arms):
