@@ -252,10 +252,6 @@ const profile = memo((e, nb) => {
 });
 
 /* ---- moments: section 4.5 */
-function response(eps, a) {
-  const x = (a - 1) * eps, low = P1(2 * M.sinh(M.min(x, 1) / 2) ** 2 + M.tanh(eps / 2) * M.sinh(M.min(x, 1)));
-  return M.min((x < 1 ? low : logSum(x, -eps - x) - P1(E(-eps))) / (a - 1) * (1 + 1e-14), eps, a * eps * eps / 2);
-}
 function choice(eps, a) {
   const x = (a - 1) * eps, cap = M.min(eps, a * eps * eps / 8);
   if (x > 600 || eps < 1e-7) return cap;
@@ -269,22 +265,15 @@ function logMoment(atoms, step) {
   if (top < 600) return P1(M.max(0, sum(some.map(([l, p]) => p * X(step * l)))));
   return top + L(sum(some.map(([l, p]) => p * E(step * l - top))));
 }
-const laplaceMoment = (s, a) => M.min(s + P1(X(-(2 * a - 1) * s) * (a - 1) / (2 * a - 1)) / (a - 1) + 1e-15 * s, s, a * s * s / 2);
-function latticeMoment(e, a) {
-  const atoms = discreteLaplace(e.noise_multiplier * e.sensitivity, e.sensitivity), top = atoms[0][0];
-  return M.min(logMoment(atoms, a - 1) / (a - 1) + 1e-13 * top, top, a * top * top / 2);
-}
 const at = order => order === null ? ORDERS : [order];
 const moments = memo((e, nb, order = null) => {
   const each = (f, leak = 0) => ({values: at(order).map(f), leak});
   if (e.kind === "zero-concentrated") return each(a => a * e.rho);
   if (e.kind === "exponential") return each(a => choice(e.epsilon, a));
-  if (e.kind === "pure" || e.kind === "approximate") return each(a => response(e.epsilon, a), e.delta ?? 0);
-  if (e.kind === "laplace") return each(a => laplaceMoment(1 / e.noise_multiplier, a));
-  if (e.kind === "discrete-laplace") return each(a => latticeMoment(e, a));
-  if (e.kind === "poisson-sampled") {
-    const [alone, replaced] = batch(e, nb), {pairs, leak} = uneven(profile(e, nb));
-    return each(a => M.min(a * (replaced ?? alone) ** 2 / 2, most(pairs.map(p => logMoment(p, a - 1) / (a - 1)))), leak);
+  if (!["private-selection", "visibly-sampled"].includes(e.kind)) {  // from the profile; a bound in closed form beside it
+    const one = profile(e, nb), {pairs, leak} = uneven(one), [alone, replaced] = e.kind === "poisson-sampled" ? batch(e, nb) : [INF, null];
+    const bound = a => M.min(one.top, a * M.min(one.top, replaced ?? alone) ** 2 / 2);
+    return each(a => M.min(bound(a), most(pairs.map(p => logMoment(p, a - 1) / (a - 1)))), leak);
   }
   const selected = e.kind === "private-selection", {values, leak} = totalMoments(inventory(e.event, nb), nb, selected ? null : order);
   if (!selected) {
