@@ -147,7 +147,7 @@ def test_text_notebook_page_and_json_show_the_same_numbers(name: str, fitted: An
     assert "privacy_" in shown or not hasattr(result, "privacy_")
     for name, one in shown.items():
         text = numbers(str(one))
-        for page in (one._repr_html_(), fv.show.page(one)):
+        for page in (one._repr_html_(), one.to_html()):
             words = re.sub(r"<style.*?</style>|<svg.*?</svg>|<[^>]*>", " ", page, flags=re.S)
             assert numbers(unescape(words)) <= text, name
         # Tables of the JSON parts hold what the text rounds.

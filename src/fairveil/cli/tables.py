@@ -168,31 +168,27 @@ class Place:
 
     def kinds(self) -> dict[str, str | None]:
         """Each column's kind, by what the table says of itself; None where it says nothing."""
-        from ..data.reading import (
-            CSV,
-            PARQUET,
-            Database,
-            delimiter_of,
-            files_of,
-            header_of,
-            parquet_schema,
-        )
+        from ..data import reading
 
         how, known = self.kind(), dict[str, str]()
         if how == "sql":
-            database = Database(self.address, str(self.query))
-            known = database.sqlite_types()
-            names = list(database.names())
+            database = reading.Database(self.address, str(self.query))
+            known, names = database.sqlite_types(), [*database.names()]
         else:
-            file = files_of(self.address, "a CSV or Parquet file", (*PARQUET, *CSV))[0]
+            endings = (*reading.PARQUET, *reading.CSV)
+            file = reading.files_of(self.address, "a CSV or Parquet file", endings)[0]
             if how == "parquet":
-                schema = parquet_schema(file)
+                schema = reading.parquet_schema(file)
                 names, known = [*schema.names], {one.name: str(one.type) for one in schema}
-                _require_names(names, self.shown)
             else:
-                names = [*header_of(file, delimiter_of(self.address))[0]]
-                _require_header(names, self.shown)
-        return {name: _kind(known.get(name, "")) for name in names}
+                names = [*reading.header_of(file, reading.delimiter_of(self.address))[0]]
+            _require_names(names, self.shown, header=how != "parquet")
+        likely: dict[str, str | None] = dict.fromkeys(names)
+        for kind, like in KINDS.items():
+            for name in names:
+                if likely[name] is None and re.search(like, known.get(name, ""), re.IGNORECASE):
+                    likely[name] = kind
+        return likely
 
 
 def _joined(parts: Sequence[Raw], text: bool, words: bool) -> npt.NDArray[Any]:
@@ -224,36 +220,24 @@ def _joined(parts: Sequence[Raw], text: bool, words: bool) -> npt.NDArray[Any]:
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 
-def _kind(type_name: str) -> str | None:
-    found = (kind for kind, like in KINDS.items() if re.search(like, type_name, re.IGNORECASE))
-    return next(found, None)
-
-
-def _require_header(names: list[str], shown: str) -> None:
-    """An error where a first line is not surely a header, by the places of its cells."""
+def _require_names(names: list[str], shown: str, *, header: bool) -> None:
+    """An error where names are not surely those of columns, by their places: without a header they
+    are a row."""
     from ..data.reading import headed
 
+    why = "" if names else "no columns"
     for at, name in enumerate(names, 1):
-        said = f"the name of column {at}"
-        first = names.index(name) + 1
-        why = "" if name else f"column {at} has no name"
-        why = why or f"columns {first} and {at} have one name" * (first < at)
-        why = why or f"{said} is a number" * (not isinstance(headed([name], ()), list))
+        said, first = f"the name of column {at}", names.index(name) + 1
         odd = not name.isprintable() or "\ufffd" in name
-        why = why or f"{said} has letters that cannot be printed" * odd
-        if why:
-            got = f"none that is surely one: {why}"
-            raise SchemaError.expected("a header", of=shown, got=got, remedy=HEADER, quote=False)
-
-
-def _require_names(names: list[str], shown: str) -> None:
-    """An error where two columns have one name, by their places: without a header the names are a
-    row."""
-    if not names or len(set(names)) != len(names):
-        twice = [str(at) for at, name in enumerate(names, 1) if names.count(name) > 1]
-        got = f"one name for columns {', '.join(twice[:10])}" if names else "no columns"
-        expected = "columns with distinct names"
-        raise SchemaError.expected(expected, of=shown, got=got, remedy=RENAME, quote=False)
+        why = why or f"column {at} has no name" * (header and not name)
+        why = why or f"columns {first} and {at} have one name" * (first < at)
+        why = why or f"{said} is a number" * (header and not isinstance(headed([name], ()), list))
+        why = why or f"{said} has letters that cannot be printed" * (header and odd)
+    if why:
+        expected, got, fix = "columns with distinct names", why, RENAME
+        if header:
+            expected, got, fix = "a header", f"none that is surely one: {why}", HEADER
+        raise SchemaError.expected(expected, of=shown, got=got, remedy=fix, quote=False)
 
 
 def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: str) -> Columns:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .parts import Note as Note
     from .parts import Shown as Shown
     from .parts import Table as Table
-    from .parts import page as page
     from .pictures import Chart as Chart
     from .report import People as People
     from .report import Report as Report

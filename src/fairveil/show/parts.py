@@ -388,26 +388,6 @@ def _free(taken: dict[str, Any], name: str) -> str:
 # Pages
 
 
-def page(*results: Shown, title: str | None = None) -> str:
-    """Write one result, or several, as a page.
-
-    Parameters
-    ----------
-    *results : results
-        Whatever says `parts()`. A `Report` has its decision statement on top.
-    title : str, default=None
-        Title of the page. None: a report's own, else the kind of the first result.
-
-    Returns
-    -------
-    str
-        HTML that loads nothing and runs nothing.
-    """
-    if len(results) == 1:
-        return results[0].to_html(title)
-    return render(title or _kind(results[0]), [(_kind(one), one.parts()) for one in results])
-
-
 def render(
     title: str,
     sections: Iterable[tuple[str, Iterable[Part]]],

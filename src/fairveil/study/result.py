@@ -146,7 +146,7 @@ class Frontier(Shown):
     See Also
     --------
     frontier : Makes one.
-    fairveil.show.page : Writes one as a page.
+    fairveil.show.Report : A page of several results, with a decision statement.
     """
 
     measure: str
