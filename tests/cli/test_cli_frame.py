@@ -189,6 +189,10 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     (*NEW, "--holdout", "1"): ("--holdout: expected a number in [0, 1)", "inside"),
     (*NEW, "--objective", "gmean"): ("--objective: expected nothing", "--method group-objective"),
     (*NEW, "--confidence", "0.95"): ("--confidence: expected --constraint", "--constraint"),
+    (*NEW, "--method", "fermi", "--constraint", "equalized_odds", "--confidence", "0.9"): (
+        "--confidence: expected --certify beside it",
+        "--certify demographic_parity:5%",
+    ),
     (*NEW, "--set", "rouns=5"): ("--set: expected a parameter of primal", "Did you mean rounds?"),
     (*NEW, "--set", "rounds"): ("--set: expected NAME=VALUE", "--set rounds=100"),
     (*NEW, "--set", "strength=5"): ("--set: expected a parameter of primal-dual", "--help"),

@@ -80,8 +80,8 @@ def _required(ask: Ask, fields: Any) -> dict[str, Any]:
     others = ", ".join(name for name in METHODS if "certify" in parameters(name))
     fix = f"Leave it out: {ask.method} does not read it."
     need(not certify or "certify" in fields, "certify", f"nothing: it is of {others}", certify, fix)
-    if ask.confidence is not None and not (listed or certify):
-        option = "--certify" if ask.method in ("fermi", "tailored") else "--constraint"
+    option = "--certify" if ask.method in ("fermi", "tailored") else "--constraint"
+    if ask.confidence is not None and not (certify or (listed and option == "--constraint")):
         fix = f"Pass {option} demographic_parity:5%: what is to be certified."
         raise alone("confidence", option, fix)
     level = CONFIDENCE if ask.confidence is None else ask.confidence

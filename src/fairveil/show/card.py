@@ -107,7 +107,7 @@ def _read(report: Any) -> Mapping[str, Any]:
     need(isinstance(report, str | os.PathLike), "a path", of="report", got=got, fix=fix)
     raw = read_bytes(Path(report), what="a report", most=64 * MIB, remedy="Pass report.json.")
     content = REPORT.node(raw).mapping()
-    if content.get("format") != FORMAT:
+    if content.get("format") != FORMAT or not {"statement", "decision", "method"} <= {*content}:
         raise REPORT.refusal(f"an object whose 'format' is {FORMAT!r}", content.get("format"))
     return content
 
