@@ -210,7 +210,7 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
         "--certify",
     ),
     ("plan", "--schema", "t.toml", "--shares", "sex"): ("--shares: expected", "sex=f:0.3"),
-    ("plan", "--schema", "t.toml", "--out", "x.png"): ("--out: expected a file ending", ".svg"),
+    ("plan", "--schema", "t.toml", "--out", "x.png"): ("--out: expected a file ending", ".html"),
     ("plan",): ("--schema: expected a value", "fairveil plan --help"),
     ("audit", "t.csv"): ("--prediction: expected one of", "--prediction"),
     ("certify", "there", "t.csv"): ("--epsilon: expected a privacy budget", "--epsilon inf"),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import xml.etree.ElementTree as ET
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,6 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("fairveil.core.curator.Curator.__init__", no)
     plan = clf.plan(schema_of())
     assert plan.enough is not None
-    assert plan.chart()
     assert vars(clf) == before
     assert book.is_untouched
     training = Unread(schema_of(), ROWS).read(ReadOptions())
@@ -314,30 +312,6 @@ def test_no_noise_and_no_bound_are_no_failure() -> None:
     assert "depends on the model that is found" in regressor.verdict
 
 
-def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
-    plan = fv.FairClassifier(PARITY).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
-    svg = plan.chart().to_svg()
-    ET.fromstring(svg)
-    for words in (
-        "c (10.0%)",
-        "a (60.0%), b (30.0%)",
-        "required: 5 points",
-        "epsilon 1",
-    ):
-        assert words in svg
-    beside = fv.FairClassifier([PARITY, "false_negative_rate:0.2"]).plan(
-        schema_of((0.6, 0.3, 0.1), groups="abc")
-    )
-    first, second, third = beside.forecast.by_group().values()
-    assert first == second < third, "a rate of everybody's is no group's"
-    many = fv.FairClassifier(PARITY).plan(
-        schema_of(tuple(np.arange(1, 21) / 210), groups="abcdefghijklmnopqrst")
-    )
-    assert "6 of 20 groups are drawn" in many.chart().description
-    with pytest.raises(InputError, match="chart: expected a plan with noise"):
-        ways.tailored_regression().plan(numeric()).chart()
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -380,8 +354,8 @@ def test_groups_may_be_named_and_shares_of_the_schema_are_flagged_as_public() ->
     }
     two = Schema(columns, target="hired", sensitive=["sex", "city"], rows=ROWS)
     clf = fv.FairClassifier(PARITY)
-    assert len(clf.plan(two).forecast.by_group()) == 4
-    assert len(clf.plan(two, sensitive=["city"]).forecast.by_group()) == 2
+    assert clf.plan(two).forecast.cells.count == 4
+    assert clf.plan(two, sensitive=["city"]).forecast.cells.count == 2
     X, y = table()
     fitted = fv.FairClassifier(
         PARITY, schema=schema_of(), random_state=0, solver=fv.PrimalDual(rounds=5)

@@ -187,7 +187,7 @@ def _found(search: Any) -> Iterator[tuple[str, str]]:
     --out --force""",
     "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
     "fairveil plan --schema t.toml --rows 5000 --shares sex=f:0.3,m:0.7",
-    "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --out plan.svg",
+    "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --out plan.html",
 )
 def plan(ask: Ask) -> None:
     """Plan a fit before its budget is spent: its releases, their noise, and the smallest gaps that it

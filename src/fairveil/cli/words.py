@@ -118,7 +118,7 @@ statement FILE paths : look for this statement, or that of a model's folder; rep
 out DIR path : write this folder, whole or not at all
 release-groups:out FILE path : write this file
 reproduce:out DIR path : write pictures and JSON here
-plan:out FILE paths : write the picture (.svg), or the plan (.json, .txt); repeat for more
+plan:out FILE paths : write a page (.html), or the plan (.json, .txt); repeat for more
 predict:out FILE path : write this CSV file [default: standard output]
 export:out FILE path : write a query (.sql), or a model card (.md)
 audit:out FILE paths : write a page (.html), or the table for `verify` (.json); repeat for both

@@ -373,18 +373,6 @@ class Forecast:
             self.lines, key=lambda line: line.enforceable - (line.bound or 0.0), default=None
         )
 
-    def by_group(self) -> dict[int, float]:
-        """Of each cell, the least noise that a comparison of few groups with it has: the noise that
-        its own size brings. A rate of everybody's counts where nothing else is about the cell."""
-        pairs: dict[tuple[int, ...], float] = {}
-        for line in self.lines:
-            pairs[line.cells] = max(pairs.get(line.cells, 0.0), line.noise)
-        found: dict[int, tuple[int, float]] = {}
-        for cells, noise in pairs.items():
-            for cell in cells:
-                found[cell] = min(found.get(cell, (len(cells), math.inf)), (len(cells), noise))
-        return {cell: noise for cell, (_, noise) in sorted(found.items())}
-
 
 # -- of each search --------------------------------------------------------------------------------
 
