@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import re
 import sys
@@ -117,3 +119,14 @@ def test_sets_that_nobody_here_holds_are_read_by_their_documented_columns(tmp_pa
     written("adult_reconstruction.csv", {"age": 1})
     with pytest.raises(fv.errors.DataNotFoundError, match=r"capital-gain.*another version"):
         named.named("retired-adult", str(tmp_path))
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.rglob("*.py")), ids=lambda file: file.stem)
+def test_what_a_figure_imports_is_there(file: Path) -> None:
+    """Inside functions too, which only a full run enters."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module != "torch":
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                found = hasattr(module, name.name)
+                assert found or importlib.import_module(f"{node.module}.{name.name}")
