@@ -294,21 +294,18 @@ class Ledger(Shown):
         about = (self.dataset, promise.epsilon, promise.delta, head.number + 1)
         return Balance(*about, *used, *alone, *counts, waiting, room // newest if newest else None)
 
-    def history(self, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
+    def history(self, first: int = 0) -> Iterator[Entry]:
         """Lines of the ledger, in their order.
 
         Parameters
         ----------
         first : int, default=0
             Number of the first line.
-        limit : int, default=None
-            Most lines. None: all.
         """
         at = _checks.whole(first=first)
-        rest = sys.maxsize if limit is None else _checks.whole(limit=limit)
-        while rest > 0 and (lines := self._store.lines(self.dataset, at, min(rest, PAGE))):
+        while lines := self._store.lines(self.dataset, at):
             yield from lines
-            at, rest = lines[-1].number + 1, rest - len(lines)
+            at = lines[-1].number + 1
 
     def standing(self, spend: str) -> Spent:
         """State of one spend.
@@ -860,10 +857,8 @@ class Recording:
     def mark(self, journal: Any) -> None:
         """Write down where the run is charged: another sitting continues with that."""
         if journal.ledger is None:
-            spend = (
-                "-" if self._spend is None else self._spend.id
-            )  # answers are spends of their own
-            journal.mark_ledger(self.ledger.dataset, spend)
+            # without a plan answers are spends of their own
+            journal.mark_ledger(self.ledger.dataset, self._spend.id if self._spend else "-")
         self._may_go_on = True
 
     @contextmanager

@@ -210,9 +210,8 @@ class Terms:
         _checks.instance(Promise, "promise", promise, fix, "a Promise, or None")
         self.need(promise.is_private, "a finite epsilon", "epsilon=inf", NO_LIMIT)
         mine, theirs = ours.unit, promise.unit
-        if mine is None or theirs is not None:  # a row may move from one person to another
-            same = theirs is None or (mine is not None and mine.name == theirs.name)
-        else:  # who is replaced may have other rows
+        same = theirs is None or (mine is not None and mine.name == theirs.name)
+        if mine is not None and theirs is None:  # who is replaced may have other rows
             relation = ours.protects == "sensitive_features" or promise.neighbours == "add-remove"
             same = mine.max_rows is not None and relation
         # A replaced row is one removed and one added, so add-remove is the stronger relation; not
@@ -357,9 +356,7 @@ def _cost_of(terms: Terms, event: Event, relation: Neighbours, times: int) -> Co
     cap, expected = terms.filter, f"Gaussian or pure releases, charged for {times} in a row"
     with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
         bound = accounting.in_a_row(event, relation, times)
-        fix = (
-            "Pass protects='records:replace-one' to what releases them, or let it protect persons."
-        )
+        fix = "Pass protects='records:replace-one' where they are released, or let it protect persons."
         if bound is None:
             raise LedgerError.expected(expected, of="events", got="others", remedy=fix)
         amount, leak = cap.cost(bound)
@@ -724,24 +721,25 @@ def _of_statement(statement: PrivacyStatement, lines: Sequence[Entry]) -> Told:
     own = [line for line in lines if receipt and line.spend == receipt.spend]
     if receipt is None or not own:
         words = "it has no receipt: nothing shows that a ledger holds this release"
-        if receipt is not None:
-            words = f"line {receipt.entry} of its receipt is not there: lines were taken off"
-        yield True, words
+        gone = receipt and f"line {receipt.entry} of its receipt is not there: lines were taken off"
+        yield True, gone or words
         return
-    now = Spent.of(*own)
+    now, spend = Spent.of(*own), f"spend {receipt.spend}"
     first, n = now.reserved, now.reserved.number
     plan, noise = from_dict(first.values["plan"]), first.values["noise"]
-    if (n, first.hash, first.digest()) != (receipt.entry, receipt.hash, first.hash):
-        yield True, f"line {receipt.entry} is not the one of its receipt: it was written anew"
     ours, theirs = under(statement.promise), under(Promise.from_dict(first.values["promise"]))
-    if ours != theirs:
-        yield True, f"it is under {ours}, line {n} was reserved under {theirs}"
-    if noise != statement.noise:
-        yield True, f"its noise is stated as {statement.noise}, line {n} was reserved for {noise}"
-    if now.last == REFUNDED:
-        yield True, f"spend {receipt.spend} was given back: nothing of this release is charged"
-    if now.is_open:
-        yield False, f"spend {receipt.spend} is not settled: it is charged as it was reserved"
+    told = (n, first.hash, first.digest()) == (receipt.entry, receipt.hash, first.hash)
+    written = f"line {receipt.entry} is not the one of its receipt: it was written anew"
+    stated = f"its noise is stated as {statement.noise}, line {n} was reserved for {noise}"
+    returned = f"{spend} was given back: nothing of this release is charged"
+    rules = (
+        (True, told, written),
+        (True, ours == theirs, f"it is under {ours}, line {n} was reserved under {theirs}"),
+        (True, noise == statement.noise, stated),
+        (True, now.last != REFUNDED, returned),
+        (False, not now.is_open, f"{spend} is not settled: it is charged as it was reserved"),
+    )
+    yield from ((grave, words) for grave, holds, words in rules if not holds)
     wanted = releases(statement.events if statement.plan is None else statement.plan)
     here = releases([plan])
     # What was given back had not been released: all of the plan was done, finer than planned, or what
@@ -756,9 +754,8 @@ def _of_statement(statement: PrivacyStatement, lines: Sequence[Entry]) -> Told:
     missing, numbers = wanted - here, [n]
     if not missing and here != wanted:
         yield False, f"line {n} holds other releases beside it: they were reserved together"
-    known = [line for line in lines if line.number < n] if missing else []
     refunded = {entry.spend for entry in lines if entry.kind == REFUNDED}
-    for entry in reversed(known):
+    for entry in reversed([line for line in lines if line.number < n]):
         if missing and entry.kind == RESERVED and entry.spend not in refunded:
             there = releases([from_dict(entry.values["plan"])])
             if there and (there <= missing or missing <= there):
@@ -767,7 +764,7 @@ def _of_statement(statement: PrivacyStatement, lines: Sequence[Entry]) -> Told:
     if missing:
         words = f"its plan is not in the ledger: neither line {n} nor earlier ones reserved"
         yield True, f"{words} {missing.total()} of its {wanted.total()} releases"
-    elif known:
+    elif len(numbers) > 1:
         yield False, f"it is of several spends: lines {', '.join(map(str, numbers))}"
 
 
