@@ -97,31 +97,28 @@ const same = (a, b) => key(a) === key(b);
 class Counts extends Map {
   add(e, times) { const k = key(e); this.set(k, [e, times + (this.get(k)?.[1] ?? 0)]); }
 }
-function count(e, times, into, parted) {
-  if (e.kind === "composed") e.events.forEach(one => count(one, times, into, parted));
-  else if (e.kind === "repeated") { if (e.count) count(e.event, times * e.count, into, parted); }
+function count(e, times, into, parted, nb) {
+  const next = (one, more = 1, where = into) => count(one, times * more, where, parted, nb);
+  if (nb === "add-remove" && ((e.kind === "visibly-sampled" && e.rate < 1) || (e.kind === "on-part" && e.parts > 1))) throw new Unpriced();
+  if (e.kind === "composed") e.events.forEach(one => next(one));
+  else if (e.kind === "repeated") { if (e.count) next(e.event, e.count); }
   else if (e.kind === "on-part") {
     const name = e.parts + "/" + e.part;
     if (e.parts > 1 && !parted.has(name)) parted.set(name, [e.parts, new Counts()]);
-    count(e.event, times, e.parts === 1 ? into : parted.get(name)[1], parted);
-  } else if (e.kind === "visibly-sampled" && e.rate === 1) count(e.event, times, into, parted);
+    next(e.event, 1, e.parts === 1 ? into : parted.get(name)[1]);
+  } else if (e.kind === "visibly-sampled" && e.rate === 1) next(e.event);
   else if (e.kind === "approximate" && e.delta === 0) { if (e.epsilon > 0) into.add({kind: "pure", epsilon: e.epsilon}, times); }
-  else if (e.kind !== "no-op" && !("event" in e && isFree(e.event))) into.add(e, times);
+  else if (e.kind !== "no-op" && !("event" in e && isFree(e.event, nb))) into.add(e, times);
 }
-function isFree(e) {
+function isFree(e, nb) {
   const counts = new Counts(), parted = new Map();
-  count(e, 1, counts, parted);
+  count(e, 1, counts, parted, nb);
   return !counts.size && [...parted.values()].every(([, used]) => !used.size);
 }
 function inventory(e, nb) {
-  const hidden = one => {
-    if ((one.kind === "visibly-sampled" && one.rate < 1) || (one.kind === "on-part" && one.parts > 1)) throw new Unpriced();
-    if (["composed", "visibly-sampled", "private-selection"].includes(one.kind) || (one.kind === "repeated" && one.count)) within(one).forEach(hidden);
-  };
-  if (nb === "add-remove") hidden(e);
   const open = one => one.kind === "non-private" || (["composed", "repeated", "visibly-sampled", "private-selection"].includes(one.kind) && within(one).some(open));
   const counts = new Counts(), parted = new Map(), largest = new Map();
-  count(e, 1, counts, parted);
+  count(e, 1, counts, parted, nb);
   for (const [parts, used] of parted.values()) for (const [k, [leaf, times]] of used) {
     const name = parts + k, before = largest.get(name)?.[1] ?? 0;
     largest.set(name, [leaf, M.max(before, times)]);
@@ -385,15 +382,11 @@ function transform(re, im, way) {  // in place, of a power of two of values
     re[b] = re[a] - x; im[b] = im[a] - y; re[a] += x; im[a] += y;
   }
 }
-function composedEpsilon(parts, step, delta) {
+function composedEpsilon(parts, step, delta, width) {
   let room = delta - sum(parts.map(p => p.never * p.count));
   if (room <= 0) return INF;
   const about = tilt => cumulant(parts, step, tilt), counts = parts.map(p => p.count);
-  const spread = sum(parts.map(({low, mass, count}) => {
-    const whole = sum(mass), mean = sum(mass.map((p, k) => p * (low + k))) / whole;
-    return count * sum(mass.map((p, k) => p * (low + k - mean) ** 2));
-  }));
-  const scale = step * Q(M.max(spread, 1)), steep = M.max(M.min(1e3 / scale, 30 / step), 2e-3 / scale);
+  const scale = M.max(step, width), steep = M.max(M.min(1e3 / scale, 30 / step), 2e-3 / scale);
   const best = (list, cost) => list.reduce((b, x) => { const c = cost(x); return c < b[1] ? [x, c] : b; }, [list[0], INF])[0];
   const tilts = range(25).map(k => 1e-3 / scale * (steep * scale * 1e3) ** (k / 24));
   const tilt = best(tilts, t => (about(t) - L(delta) + t * L(t / (t + 1)) - L(t + 1)) / t);
@@ -445,7 +438,7 @@ function byLosses(total, delta, nb) {
   for (; step < 1e6; step *= 1.5) {
     if (sum(ends) / step > 16 * CELLS) step = sum(ends) / CELLS / 16;
     const grids = uses.map(([one, n]) => onGrid(one, step, bound, n)), symmetric = uses.every(([one]) => one.forward === one.backward);
-    const found = (symmetric ? [0] : [0, 1]).map(way => composedEpsilon(grids.map(pair => pair[way]), step, delta));
+    const found = (symmetric ? [0] : [0, 1]).map(way => composedEpsilon(grids.map(pair => pair[way]), step, delta, Q(spread)));
     if (!found.includes(null)) return M.max(...found);
   }
   return INF;
