@@ -350,7 +350,6 @@ def frontier(ask: Ask) -> None:
             f"{title}: {found.measure}",
             subject=on_one_line(f"Models of {place.shown}, one for every epsilon and bound."),
             statement=told,
-            all_models=told,
             statement_file="statement.json",
             sections=((title, listed(*figure)),) if figure else (),
             notes=(found.summary, *notes),

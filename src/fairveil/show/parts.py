@@ -394,7 +394,7 @@ def render(
     decision: Iterable[Fact] = (),
     **about: Any,
 ) -> str:
-    """The page. `about`: its `subject`, `method`, `created`, and whether it is to be `signed`."""
+    """The page. `about`: its `subject`, `method`, and whether it is to be `signed`."""
     from markupsafe import Markup
 
     found = [
@@ -402,7 +402,7 @@ def render(
         for at, (heading, parts) in enumerate(sections, 1)
     ]
     facts = [(one.label, one.words, Markup(badge(one.verdict))) for one in decision]
-    known = {"subject": "", "method": None, "created": None, "signed": False, **about}
+    known = {"subject": "", "method": None, "signed": False, **about}
     text: str = _template().render(title=title, sections=found, facts=facts, **known)
     return text
 

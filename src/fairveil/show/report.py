@@ -182,8 +182,8 @@ class Report(Shown):
         A sentence or two on data and model.
     method : str, default=None
         How the model was found.
-    statement, all_models : PrivacyStatement, default=None
-        Of the model, and of all models together whose numbers the page shows.
+    statement : PrivacyStatement, default=None
+        Of the model; where the page shows numbers of several, of all of them together.
     statement_file : str, default=None
         Where the statement lies beside the page.
     required : tuple of Requirement, default=()
@@ -200,15 +200,12 @@ class Report(Shown):
         Sentences: beside the statement's own, and at the end.
     verify : tuple of str, default=()
         Commands.
-    created : str, default=None
-        The date in words. None: a line to write it on, and the same report gives the same bytes.
     """
 
     title: str
     subject: str = ""
     method: str | None = None
     statement: Any = None
-    all_models: Any = None
     statement_file: str | None = None
     required: tuple[Requirement, ...] = ()
     people: tuple[People, ...] = ()
@@ -218,7 +215,6 @@ class Report(Shown):
     not_covered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
-    created: str | None = None
 
     def __post_init__(self) -> None:
         for of, text in (("title", self.title), ("subject", self.subject)):
@@ -298,12 +294,11 @@ class Report(Shown):
             told = {name: value for name, value in vars(one).items() if name != "measure"}
             told |= {"name": one.name, "unit": one.measure.unit}
             gaps.append(told | {"held_out_verdict": one.held_out_verdict})
-        own = ("title", "subject", "method", "created")
-        results = ("certificate", "statement", "all_models")
+        results = ("certificate", "statement")
         return {
             "format": FORMAT,
             "version": VERSION,
-            **_checks.named(self, own),
+            **_checks.named(self, ("title", "subject", "method")),
             "decision": [one._asdict() for one in self.decision()],
             "sections": [{"heading": name, "parts": dict_of(x)} for name, x in self.under()],
             "results": {heading: result.to_dict() for heading, result in self.sections},
@@ -329,7 +324,7 @@ class Report(Shown):
             The page.
         """
         signed = bool(self.required or self.method or self.certificate is not None)
-        about = _checks.named(self, ("subject", "method", "created"))
+        about = _checks.named(self, ("subject", "method"))
         return render(title or self.title, self.under(), self.decision(), signed=signed, **about)
 
     def _repr_html_(self) -> str:
@@ -387,9 +382,9 @@ class Report(Shown):
                 mine, theirs = f"{error} of {one.of}", with_unit(found.error, "percent")
                 told = f"{mine} are decided wrongly, {theirs} by answering always"
                 yield f"WORSE THAN THE BEST CONSTANT: {told} {cut(found.answer)}."
-        for statement in filter(None, (self.statement, self.all_models)):
-            yield from (f"{STAMP_WORDS[stamp]}." for stamp in statement.stamps)
-            if statement.promise.is_private and statement.epsilon > statement.promise.epsilon:
+        if (told := self.statement) is not None:
+            yield from (f"{STAMP_WORDS[stamp]}." for stamp in told.stamps)
+            if told.promise.is_private and told.epsilon > told.promise.epsilon:
                 yield "MORE WAS SPENT THAN THE BUDGET."
 
     # fairness
@@ -483,15 +478,14 @@ class Report(Shown):
     # privacy
 
     def _privacy(self) -> Iterator[Said]:
-        whole = self.all_models or self.statement
-        if self.statement is not None:
-            yield _spent(self.statement)
-        if self.all_models is not None and self.all_models != self.statement:
-            yield f"Looking at all models of this page: {_spent(self.all_models)}"
-        if whole is not None and whole.is_private:
+        whole = self.statement
+        if whole is None:
+            return
+        yield _spent(whole)
+        if whole.is_private:
             seeded = whole.noise != "secure"
             yield NOT_RATED if seeded else strength(whole.epsilon, whole.delta, whole.promise)
-        if whole is not None and whole.ledger is not None:
+        if whole.ledger is not None:
             line = f"line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}"
             yield f"Recorded as {line}."
 
@@ -573,15 +567,15 @@ class Report(Shown):
         found = [*self.not_covered, *(f"The group table ({x.of}): {exact}" for x in self.people)]
         if any(one.held_out is not None for one in self.required):
             found.append("The held-out values: measured exactly on the rows that were held out.")
-        if self.statement is None and self.all_models is None and not self.sections:
+        if self.statement is None and not self.sections:
             found.append("Everything: no privacy statement was passed to this page.")
         return found
 
     def _commands(self) -> Iterator[tuple[str, str]]:
         if self.statement_file is not None:
-            file, known = shlex.quote(self.statement_file), (self.statement, self.all_models)
+            file = shlex.quote(self.statement_file)
             yield "recompute epsilon from the events listed", f"fairveil verify {file}"
-            if any(one is not None and one.ledger is not None for one in known):
+            if self.statement is not None and self.statement.ledger is not None:
                 command = f"fairveil ledger check LEDGER --statement {file}"
                 yield "look the release up in its ledger", command
         yield from (("run", command) for command in self.verify)
