@@ -163,7 +163,7 @@ def schema_check(ask: Ask) -> None:
 @command(
     "Data",
     """TABLE --out! --schema --target --sensitive --epsilon=1.0 | --delta=0
-    --protects=sensitive-features --clusters --query --key --note@key --seed --ledger --dataset
+    --protects=sensitive-features --query --key --note@key --seed --ledger --dataset
     --purpose --force""",
     "fairveil release-groups t.csv --schema t.toml --out groups.json",
     "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --key holder.key --out groups.json",
@@ -190,7 +190,7 @@ def release_groups(ask: Ask) -> None:
     def save(to: Path) -> None:
         done[0]._written(to, private, ask.note)
 
-    promise: Any = ask.named("epsilon delta protects clusters")
+    promise: Any = ask.named("epsilon delta protects")
     with spending(ask, None, lambda: done[0].privacy if done else None, save, book):
         with working("Releasing"):
             done.append(release(rows, ledger=book, random_state=ask.seed, **promise))

@@ -156,8 +156,8 @@ def certify(ask: Ask) -> None:
 @command(
     "Evidence",
     """TABLE --candidate! --tolerance! --epsilon! --out | --model --prediction --target --sensitive
-    --schema --query --measure=adverse_impact_ratio --costs=1:1 --reference --smallest --draws
-    --confidence=0.95 --delta=0 --protects=records --plan --key --seed --ledger --dataset
+    --schema --query --measure=adverse_impact_ratio --reference --confidence=0.95
+    --delta=0 --protects=records --plan --key --seed --ledger --dataset
     --purpose --json --force""",
     "fairveil lda t.csv --prediction now --candidate new=new --tolerance 0.01 --epsilon 1",
     "fairveil lda t.csv --model m --candidate fair=m2 --tolerance 0.01 --epsilon 1 --out p.html",
@@ -174,10 +174,6 @@ def lda(ask: Ask) -> None:
     fix = "Pass --candidate new=decided, for example: a name, and a column or a folder."
     all_named = all(name and what for name, what in pairs)
     need(all_named, "candidate", "NAME=COLUMN or NAME=FOLDER", [*ask.candidate], fix)
-    try:
-        first, second = map(float, ask.costs.split(":"))
-    except ValueError:
-        raise wrong("costs", "two numbers", ask.costs, "Pass --costs 1:5.") from None
     from ..estimators import lda as search
     from .judged import drawn_decisions
     from .tables import Place
@@ -202,12 +198,10 @@ def lda(ask: Ask) -> None:
             truth.labels,
             sensitive_features=truth.groups,
             candidates=candidates,
-            costs=(first, second),
             reference=listed.get(ask.reference, ask.reference),
-            draws=ask.draws,
             random_state=ask.seed,
             ledger=book,
-            **ask.named("tolerance measure smallest confidence epsilon delta protects plan key"),
+            **ask.named("tolerance measure confidence epsilon delta protects plan key"),
         )
     title = "Search for a less discriminatory alternative"
     deliver(ask, found, title=title, record=partial(found.write, key=ask.key, overwrite=ask.force))
@@ -218,7 +212,7 @@ def lda(ask: Ask) -> None:
 @command(
     "Evidence",
     """STATE TABLE? --period --prediction --target --constraint --group@constraint --classes@constraint
-    --epsilon@constraint | --delta@constraint --false-alarm@constraint
+    --epsilon@constraint | --delta@constraint
     --query --seed --ledger@constraint --dataset@constraint
     --purpose@constraint --json""",
     "fairveil monitor m --constraint ... --group sex:f,m --classes 0,1 --epsilon 1",
@@ -250,7 +244,7 @@ def monitor(ask: Ask) -> None:
             classes=_values(ask.classes or "", "classes"),
             epsilon=ask.epsilon,
             ledger=opened(ask),
-            **ask.named("false_alarm delta"),
+            **ask.named("delta"),
         )
     else:
         found = Monitor.open(ask.state)
@@ -294,7 +288,7 @@ def _values(text: str, of: str) -> list[object]:
 @command(
     "Evidence",
     """TARGET --schema --minutes=10 --epsilon --out | --trials --confidence=0.95
-    --no-power --delta=1e-6 --protects=records --seed=0 --statement --json --force""",
+    --delta=1e-6 --protects=records --seed=0 --statement --json --force""",
     "fairveil attack model --minutes 10",
     "fairveil attack model --statement audited.json --out attack.html",
     "fairveil attack mine:fit --schema t.toml --epsilon 1 --delta 1e-5",
@@ -316,7 +310,7 @@ def attack(ask: Ask) -> None:
     from ..audit import run
     from ..show.report import Report
 
-    how: Any = {"schema": schema, "confidence": ask.confidence, "power": not ask.no_power}
+    how: Any = {"schema": schema, "confidence": ask.confidence}
     how |= ask.named("epsilon delta protects") if callable(attacked) else {}
     with working():
         found = run(attacked, **how, **ask.named("minutes trials seed"))

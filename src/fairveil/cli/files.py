@@ -84,15 +84,10 @@ def deliver(
     for ending, path in ask.files.items():
         if ending == ".json" and record is not None:
             record(path)
-            continue
-        match ending:
-            case ".html":
-                text = (found if page is None else page).to_html(title)
-            case ".svg":
-                text = found.chart().to_svg()
-            case _:
-                text = document if ending == ".json" else f"{found}\n"
-        write_files({path: text})
+        elif ending == ".html":
+            write_files({path: (found if page is None else page).to_html(title)})
+        else:
+            write_files({path: document if ending == ".json" else f"{found}\n"})
     if ask.json or words is None:
         print_lines((document if ask.json else str(found)).rstrip("\n"))
     else:

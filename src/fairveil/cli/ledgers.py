@@ -40,7 +40,7 @@ def _opened(ask: Ask, *, read_only: bool = True) -> Any:
 @command(
     "",
     """URL? DATASET? --epsilon --delta --protects --unit | --max-rows-per-unit --production
-    --schema --kind --sensitive""",
+    --schema --sensitive""",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
     name="ledger create",
 )
@@ -55,7 +55,7 @@ def ledger_create(ask: Ask) -> None:
     elsewhere = files.ledger_address(None)
     if ask.dataset is None and ask.url is not None and elsewhere:
         ask.url, ask.dataset = elsewhere, ask.url  # a single word is the name
-    said = ask.named("epsilon delta protects unit max_rows_per_unit kind")
+    said = ask.named("epsilon delta protects unit max_rows_per_unit")
     fix = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
     for name in ("dataset", "epsilon", "delta"):
         need(getattr(ask, name) is not None, name, "a value", None, fix)

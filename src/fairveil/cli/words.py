@@ -32,7 +32,7 @@ FIGURE - text : a paper, or one of its figures: 004, 004:fig2, all; several with
 FILE - path : a statement, certificate, private table, released groups, or a model's folder
 sign:FILE - path : a statement, or a folder that holds one, whose other files are signed too
 URL - text : a file, or postgresql://... [default: FAIRVEIL_LEDGER]
-DATASET - text : name the data set (not with --from)
+DATASET - text : name the data set
 
 [Data]
 schema FILE path : the table's public facts, TOML or JSON; `fairveil schema init` writes one
@@ -49,10 +49,7 @@ prediction COLUMN text : take the decisions in this column, whoever made them
 candidate NAME=WHAT texts : compare this column of decisions, or this model's folder; repeat for more
 tolerance NUMBER number : allow this much more loss than the base's: 0.01 is a point of error
 measure NAME:adverse_impact_ratio|selection_rate_gap|true_positive_rate_ratio|true_positive_rate_gap one : seek to improve this
-costs FP:FN text : weigh a false positive and a false negative
 reference GROUP text : compare groups with this one [default: each with each]
-smallest SHARE number : do not compare groups of a smaller share of people
-draws - flag : the candidates were drawn independently from one procedure
 lda:plan FILE path : fix the plan in this file first (.json); if it is there, it must be the same
 audit:model DIR path : take the decisions of this model
 lda:model DIR path : take the decisions of this model
@@ -74,7 +71,6 @@ certify NAME:BOUND texts : set rows aside, and certify this bound, which the fit
 gaps NUMBERS text : require these bounds, one a model: 0.2,0.1 or 20%,10%
 group COLUMN:VALUE,... texts : begin with these groups; repeat for more columns
 classes VALUE,... text : begin with these classes
-false-alarm SHARE number : begin with this probability of a false alarm [default: 0.05]
 groups MODE:product|marginal one : combine several sensitive columns, or take them one by one
 
 [Method]
@@ -95,8 +91,6 @@ ledger create:epsilon NUMBER number : set what all releases together may cost
 ledger create:unit COLUMN text : make it each person's budget, who are identified by this column
 ledger create:max-rows-per-unit N whole : the most rows of any person: releases about rows are taken
 production - flag : refuse seeded noise, and what was read from the data
-kind NAME:renyi|gaussian|pure one : add up by this filter [default: renyi; pure for delta 0]
-clusters N whole : make at most so many clusters [default: from public facts]
 seed N whole : repeat the noise; the result is flagged INSECURE
 predict:seed N whole : repeat the draws of a randomized model
 attack:seed N whole : set the seed of tables and runs
@@ -106,7 +100,6 @@ seeds N whole : fit N models a point, with bands; flagged INSECURE
 holdout SHARE number : measure on this part of TABLE, which is not trained on nor covered
 minutes NUMBER number : take about so long
 trials N whole : run so many pairs instead, so that a seed repeats the audit
-no-power - flag : plant no bugs to say what would have been found
 
 [Ledger]
 ledger URL text : record the release here: a file, or postgresql://... [default: FAIRVEIL_LEDGER]
@@ -124,7 +117,7 @@ export:out FILE path : write a query (.sql), or a model card (.md)
 audit:out FILE paths : write a page (.html), or the table for `verify` (.json); repeat for both
 certify:out FILE paths : write the certificate (.json), or a page (.html); repeat for both
 lda:out FILE paths : write the record (.json), or a page (.html); repeat for both
-attack:out FILE paths : write the result (.json), a picture (.svg) or a page (.html); repeat
+attack:out FILE paths : write the result (.json), or a page (.html); repeat for both
 schema init:out FILE path : write this file, .toml
 sign:out FILE path : write this file [default: statement.json.sig beside it]
 ledger show:out FILE paths : write a page (.html) or the numbers (.json); repeat for both
