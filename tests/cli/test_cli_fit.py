@@ -145,12 +145,13 @@ def test_a_fit_certifies_with_one_option(
     words = ("--confidence", 0.9, "--epsilon", 8, "--set", "share=0.4")
     loose = ("--constraint", "demographic_parity:60%")
     done = ok(fairveil("fit", table, "--schema", schema, *loose, *words, "--seed", 1, "--out", "m"))
-    assert "certificate certified, with 0.9 confidence from" in done.out
+    assert re.search(r" certified: The people set aside \([\d,]+, as released\)", done.out)
+    assert "in the population, with 90% confidence" in done.out
     assert json.loads((tmp_path / "m" / "certificate.json").read_text())
     assert fv.load(tmp_path / "m").certify == fv.SetAside(share=0.4)
     certify = ("--method", "fermi", "--certify", "demographic_parity:90%", "--epsilon", 8)
     done = ok(fairveil("fit", table, "--schema", schema, *certify, "--seed", 1, "--out", "n"))
-    assert "with 0.95 confidence" in done.out
+    assert "with 95% confidence" in done.out
 
 
 def test_a_search_is_one_fit_with_a_grid(

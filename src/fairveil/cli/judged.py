@@ -30,7 +30,7 @@ from ..metrics.tables import largest
 from ..models import PostProcessedModel
 from ..models.model import draw_codes
 from ..show.parts import told
-from ..show.report import NOTHING_REQUIRED, People, Report
+from ..show.report import NOTHING_REQUIRED, SET_ASIDE, People, Report
 from .files import on_one_line
 from .frame import Ask, need, wrong
 from .tables import Columns, Place, Truth, named_roles, picked, rows_of, schema_of, truth_of
@@ -234,7 +234,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         first = bool(one.label)
         label = one.label.lower() or label
         words = REQUIRE if one.words == NOTHING_REQUIRED else told(one).removesuffix(".")
-        required = label == "fairness" and one.words.startswith("Required: ")
+        required = label == "fairness" and one.words.startswith(("Required: ", SET_ASIDE))
         if label == "warning" or required or (first and label in ("fairness", "privacy", "error")):
             yield label if label not in seen or label == "warning" else "", words
         elif label == "not assessed" and "held" in words:

@@ -103,7 +103,7 @@ def fit(ask: Ask) -> None:
             subject = f"{told} {place.shown}."
             with waiting("Measuring"):
                 report = judged.report_of(model(), title, subject, held, notes)
-            said = [*judged.facts(report), *_certified(work)]
+            said = [*judged.facts(report)]
         made.free()
         save(model(), made.folder)
         if report is not None:
@@ -111,15 +111,6 @@ def fit(ask: Ask) -> None:
         made.move()
     files = "model, statement.json" + ", report.html" * (report is not None)
     print_facts(*said, *written(ask.out, files, work.privacy_, book))
-
-
-def _certified(clf: Any) -> Iterator[tuple[str, str]]:
-    """What a fit certified, if it did."""
-    found = getattr(clf, "certificate_", None)
-    if found is not None:
-        head = "certified" if found.certified else "not certified"
-        sure = f"with {found.confidence:.6g} confidence from {found.people:,.0f} people set aside"
-        yield "certificate", f"{head}, {sure}: {'; '.join(found.sentences)}"
 
 
 def _less(schema: Schema, share: float) -> Schema:

@@ -44,6 +44,7 @@ from .scale import strength
 
 FORMAT, VERSION = "fairveil-report", 2
 GUARDED = {"records": "records", "sensitive_features": "the sensitive columns only"}
+SET_ASIDE = "The people set aside"
 NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_RATED = "How strong that is cannot be said: anyone with the seed can take the noise away."
 NEAR_THE_BOUND = (
@@ -422,7 +423,7 @@ class Report(Shown):
         found, out = self.certificate, dict[str, Fact]()
         for words, bound in zip(found.sentences, found.bounds, strict=True) if found else ():
             asked, _, told = words.partition(": ")
-            people = f"The people set aside ({found.people:,.0f}, as released)"
+            people = f"{SET_ASIDE} ({found.people:,.0f}, as released)"
             said = f"{people}: {told}, with {percent(found.confidence)} confidence."
             out[asked] = Fact("", said, CERTIFIED if bound.certified else NOT_CERTIFIED)
         return out
