@@ -47,7 +47,7 @@ def halves(X: Any, y: Any, groups: Any) -> tuple[Half, Half]:
     return parts[0], parts[1]
 
 
-def credit(rows: int, _: str | None, out: Path) -> fv.Alternatives:
+def credit(rows: int, _: str | None, out: Path) -> fv.estimators.Alternatives:
     """A lender's score with a postcode."""
     rng = np.random.default_rng(0)
     race = rng.choice(["white", "black", "hispanic"], rows, p=[0.6, 0.2, 0.2])
@@ -89,7 +89,7 @@ def credit(rows: int, _: str | None, out: Path) -> fv.Alternatives:
     return found
 
 
-def hiring(rows: int, _: str | None, out: Path) -> fv.Alternatives:
+def hiring(rows: int, _: str | None, out: Path) -> fv.estimators.Alternatives:
     """A ranking of applicants, and the same procedure with other seeds."""
     rng = np.random.default_rng(0)
     sex = rng.choice(["f", "m"], rows)
@@ -129,7 +129,7 @@ def hiring(rows: int, _: str | None, out: Path) -> fv.Alternatives:
     )
 
 
-def law(rows: int, folder: str | None, out: Path) -> fv.Alternatives:
+def law(rows: int, folder: str | None, out: Path) -> fv.estimators.Alternatives:
     """Who passes the bar, by race: a model of all columns, and models of fewer."""
     from named import named
 
@@ -171,7 +171,7 @@ def law(rows: int, folder: str | None, out: Path) -> fv.Alternatives:
     )
 
 
-def main(words: list[str] | None = None) -> dict[str, fv.Alternatives]:
+def main(words: list[str] | None = None) -> dict[str, fv.estimators.Alternatives]:
     """Print every search, and write its record and page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 import fairveil
-from fairveil import Alternatives, Certificate, PrivateTable, ReleasedGroups
 from fairveil.data import encoding
+from fairveil.estimators import Alternatives, Certificate, PrivateTable, ReleasedGroups
 from fairveil.estimators.certifying import alternatives, monitor
 from fairveil.facts import schema
 

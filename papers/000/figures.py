@@ -119,7 +119,7 @@ def sample_size(asked: Asked) -> Iterator[Line]:
     """The planner's lower bounds are below its upper ones, and grow as the theorems say."""
     found = {}
     for alpha in (0.1, 0.05):
-        plan = fv.plan_sample_size(alpha, groups=8, candidates=100)
+        plan = fv.study.plan_sample_size(alpha, groups=8, candidates=100)
         for line in plan.table():
             if line["rows"] is not None:
                 found[line["theorem"], alpha] = float(line["rows"])

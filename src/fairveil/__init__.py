@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from . import curator as curator
     from . import data as data
     from . import distributed as distributed
+    from . import estimators as estimators
     from . import export as export
     from . import facts as facts
     from . import fairness as fairness
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from . import study as study
     from .core.promise import Promise as Promise
     from .estimators import Additive as Additive
-    from .estimators import Alternatives as Alternatives
-    from .estimators import Certificate as Certificate
     from .estimators import FairClassifier as FairClassifier
     from .estimators import FairPostProcessor as FairPostProcessor
     from .estimators import FairRegressor as FairRegressor
@@ -35,10 +34,7 @@ if TYPE_CHECKING:
     from .estimators import Offsets as Offsets
     from .estimators import OracleGame as OracleGame
     from .estimators import PrimalDual as PrimalDual
-    from .estimators import PrivateTable as PrivateTable
-    from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import SetAside as SetAside
-    from .estimators import SoftGroups as SoftGroups
     from .estimators import Tailored as Tailored
     from .estimators import Thresholds as Thresholds
     from .estimators import certify as certify
@@ -49,9 +45,6 @@ if TYPE_CHECKING:
     from .estimators import release_groups as release_groups
     from .estimators import save as save
     from .estimators import score_audit as score_audit
-    from .export import sql_query as sql_query
-    from .export import to_sklearn as to_sklearn
-    from .facts import Reports as Reports
     from .facts import Schema as Schema
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
@@ -60,19 +53,15 @@ if TYPE_CHECKING:
     from .fairness import ErrorRateParity as ErrorRateParity
     from .fairness import FalseNegativeRate as FalseNegativeRate
     from .fairness import FalsePositiveRateParity as FalsePositiveRateParity
-    from .fairness import RateConstraint as RateConstraint
     from .fairness import SelectionRateRatio as SelectionRateRatio
     from .ledger import Ledger as Ledger
     from .metrics import demographic_parity_gap as demographic_parity_gap
     from .metrics import equalized_odds_gap as equalized_odds_gap
     from .metrics import group_table as group_table
-    from .serving import RemoteData as RemoteData
     from .serving import remote as remote
     from .statement.document import PrivacyStatement as PrivacyStatement
-    from .study import Frontier as Frontier
     from .study import PrivateSearchCV as PrivateSearchCV
     from .study import frontier as frontier
-    from .study import plan_sample_size as plan_sample_size
 
 __version__ = "0.2.0"
 

@@ -340,7 +340,7 @@ def test_groups_are_released_once_and_signed(
     done = ok(fairveil(*words, "--note", "once", "--out", "g.json"))
     assert "groups      " in done.out
     assert "clusters    " in done.out
-    assert fv.ReleasedGroups.load(tmp_path / "g.json").privacy.check() == []
+    assert fv.estimators.ReleasedGroups.load(tmp_path / "g.json").privacy.check() == []
     done = ok(fairveil("verify", "g.json", "--key", "h.pub"))
     assert "with the note 'once'" in done.out
     assert ok(fairveil("verify", "g.json")).out.startswith("Consistent: the release costs")

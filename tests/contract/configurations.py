@@ -158,7 +158,9 @@ class Configuration:
     @staticmethod
     def statement(result: Any) -> fv.PrivacyStatement:
         """The privacy statement of what `run` gives."""
-        return result.privacy if isinstance(result, fv.ReleasedGroups) else result.privacy_
+        return (
+            result.privacy if isinstance(result, fv.estimators.ReleasedGroups) else result.privacy_
+        )
 
     def features(self, table: Table, frame: Callable[[Table], Any] = pd.DataFrame) -> Any:
         """X for `predict`."""

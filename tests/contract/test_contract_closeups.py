@@ -263,7 +263,7 @@ def test_rates_of_people_in_common_share_the_miss_evenly() -> None:
     a, b, c, all_ = (PredictionRate(1, Event(town)) for town in (("a",), ("b",), ("c",), None))
 
     def bound(*terms: Any) -> float:
-        (one,) = certificate(fv.RateConstraint(terms, 0.95), (0.1, 0.5, 0.9)).bounds
+        (one,) = certificate(fv.fairness.RateConstraint(terms, 0.95), (0.1, 0.5, 0.9)).bounds
         return float(one.at_most)
 
     both = clopper(40, 400, 0.05, upper=True) - clopper(600, 1200, 0.05, upper=False)
@@ -357,7 +357,7 @@ def halves(rows: int = 3000) -> tuple[Any, Any, Any]:
 def test_flipped_reports_are_undone_and_records_are_not_released() -> None:
     X, y, sex = halves()
     flipped = np.where(np.random.default_rng(1).random(3000) < 0.3, "f", sex)
-    reports = fv.Reports(("f", "m"), ((1.0, 0.0), (0.3, 0.7)))
+    reports = fv.facts.Reports(("f", "m"), ((1.0, 0.0), (0.3, 0.7)))
     options: dict[str, Any] = {"epsilon": 100.0, "random_state": 0}
     found = fv.release_groups(X, y, sensitive_features=flipped, reports=reports, **options)
     shares = found.counts.estimates.sum(axis=tuple(range(1, found.counts.estimates.ndim)))

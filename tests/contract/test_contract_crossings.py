@@ -616,7 +616,7 @@ def test_nothing_is_met_for_people_of_a_group_nobody_is_in(name: str, epsilon: f
     report = getattr(found, "constraint_report_", None)
     if report is not None and report.required:
         assert report.met is not True, str(report)
-    certificate = found if isinstance(found, fv.Certificate) else None
+    certificate = found if isinstance(found, fv.estimators.Certificate) else None
     if certificate is not None:
         assert not certificate.certified
 

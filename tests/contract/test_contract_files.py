@@ -171,7 +171,7 @@ def test_a_certificate_is_computed_again_from_its_counts(fitted: Any) -> None:
     document = json.loads(fitted(CONFIGURATIONS["certify"]).to_json())
     document["results"]["certified"] = not document["results"]["certified"]
     with pytest.raises(fv.errors.FairveilError):
-        fv.Certificate.from_json(json.dumps(document))
+        fv.estimators.Certificate.from_json(json.dumps(document))
 
 
 # -- exports -------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ EXPORTED = [
 def test_sql_decides_as_predict_does(name: str, fitted: Any, table: Table) -> None:
     row = CONFIGURATIONS[name]
     clf = fitted(row)
-    query = fv.sql_query(clf, table="people", keep=["id"])
+    query = fv.export.sql_query(clf, table="people", keep=["id"])
     columns = [*FEATURES, *row.sensitive]
     with closing(sqlite3.connect(":memory:")) as base:
         kinds = ["REAL" if table[c].dtype.kind == "f" else "TEXT" for c in columns]

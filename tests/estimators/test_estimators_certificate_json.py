@@ -33,7 +33,7 @@ TEXT = FOUND.to_json()
 
 
 def test_the_same_again() -> None:
-    again = fv.Certificate.from_json(TEXT)
+    again = fv.estimators.Certificate.from_json(TEXT)
     assert again.to_json() == TEXT
     assert again.certified is FOUND.certified
     assert again.bounds == FOUND.bounds
@@ -56,7 +56,7 @@ def test_a_refused_group_and_public_counts_too(tmp_path) -> None:  # type: ignor
     )
     for found in (few, exact):
         path = found.write(tmp_path / "certificate.json", overwrite=True)
-        assert fv.Certificate.from_json(path.read_text()).bounds == found.bounds
+        assert fv.estimators.Certificate.from_json(path.read_text()).bounds == found.bounds
 
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
@@ -104,7 +104,7 @@ def test_whatever_was_changed_is_refused(what: str, sealed: bool) -> None:
     if sealed:
         values["checksum"] = checksum(values)
     with pytest.raises(FairveilError):
-        fv.Certificate.from_json(json.dumps(values))
+        fv.estimators.Certificate.from_json(json.dumps(values))
 
 
 def test_noise_that_is_not_that_of_the_statement_is_found_though_all_else_follows() -> None:
@@ -119,7 +119,7 @@ def test_noise_that_is_not_that_of_the_statement_is_found_though_all_else_follow
 def test_all_contradictions_are_listed() -> None:
     values = json.loads(TEXT)
     TAMPERED["a count"](values)
-    _, found = fv.Certificate.examine(json.dumps(values))
+    _, found = fv.estimators.Certificate.examine(json.dumps(values))
     assert any("does not follow from the counts" in one.sentence for one in found)
     assert any("checksum" in one.sentence for one in found)
 
@@ -137,21 +137,21 @@ def test_all_contradictions_are_listed() -> None:
 )
 def test_what_is_no_certificate_is_one_error(text: str) -> None:
     with pytest.raises(InputError):
-        fv.Certificate.examine(text)
+        fv.estimators.Certificate.examine(text)
 
 
 def test_a_file_is_signed_whole(tmp_path) -> None:  # type: ignore[no-untyped-def]
     for name in ("mine", "other"):
         signing.new_key(tmp_path / f"{name}.key")
     path = FOUND.write(tmp_path / "c.json", key=tmp_path / "mine.key", note="for 2026")
-    assert fv.Certificate.load(path, key=tmp_path / "mine.pub").bounds == FOUND.bounds
+    assert fv.estimators.Certificate.load(path, key=tmp_path / "mine.pub").bounds == FOUND.bounds
     with pytest.raises(SignatureError):
-        fv.Certificate.load(path, key=tmp_path / "other.pub")
+        fv.estimators.Certificate.load(path, key=tmp_path / "other.pub")
     with pytest.raises(InputError, match="not there yet"):
         FOUND.write(path)
     FOUND.write(path, overwrite=True)
     with pytest.raises(SignatureError, match="a signature"):
-        fv.Certificate.load(path, key=tmp_path / "mine.pub")
+        fv.estimators.Certificate.load(path, key=tmp_path / "mine.pub")
 
 
 def test_a_million_changes_of_one_character_raise_nothing_else() -> None:
@@ -164,7 +164,7 @@ def test_a_million_changes_of_one_character_raise_nothing_else() -> None:
         at = int(rng.integers(len(short)))
         text = short[:at] + str(rng.choice(list('0123456789.-"{}[],:xe'))) + short[at + 1 :]
         try:
-            _, found = fv.Certificate.examine(text)
+            _, found = fv.estimators.Certificate.examine(text)
         except FairveilError:
             continue
         assert found or json.loads(text) == json.loads(short)

@@ -69,7 +69,7 @@ def fit(request: pytest.FixtureRequest) -> Any:
 def test_certificate_file_and_aim(fit: Any, tmp_path: Path) -> None:
     """Nothing is changed by a refusal; only what keeps bounds aims inside them."""
     found = fit.certificate_
-    assert not fv.Certificate.examine(found.to_json())[1]
+    assert not fv.estimators.Certificate.examine(found.to_json())[1]
     assert certified_fits.SET_ASIDE in fit.privacy_.notes
     assert certified_fits.SET_ASIDE not in fit.privacy_.not_covered
     assert max(fit.privacy_.epsilon, found.privacy_.epsilon) <= 1.0

@@ -143,7 +143,7 @@ def test_an_infeasible_constraint_warns_with_the_best_that_was_reached() -> None
     X = (2.0 * y - 1.0)[:, np.newaxis]
     # Everybody positive is wrongly judged in half of all cases at least: an error below 0.3 and no
     # positive at all.
-    never = fv.RateConstraint(((1.0, fv.fairness.PredictionRate(1)),), 0.02)
+    never = fv.fairness.RateConstraint(((1.0, fv.fairness.PredictionRate(1)),), 0.02)
     always = fv.FalseNegativeRate(0.02)
     with pytest.warns(
         ConstraintNotMet, match=r"P\(prediction.*reached on the training rows is 0\.\d+"

@@ -36,7 +36,7 @@ BASE = LogisticRegression().fit(PAST[0], (PAST[0].sum(axis=1) > 0.6).astype(int)
 BLIND = LogisticRegression().fit(PAST[0] * [1, 1, 0], PAST[1])
 
 
-def _search(**options: Any) -> fv.Alternatives:
+def _search(**options: Any) -> fv.estimators.Alternatives:
     asked: dict[str, Any] = {
         "sensitive_features": A,
         "tolerance": 0.01,
@@ -48,11 +48,11 @@ def _search(**options: Any) -> fv.Alternatives:
 
 
 @pytest.fixture(scope="module")
-def found() -> fv.Alternatives:
+def found() -> fv.estimators.Alternatives:
     return _search()
 
 
-def test_what_is_found_and_what_it_costs(found: fv.Alternatives) -> None:
+def test_what_is_found_and_what_it_costs(found: fv.estimators.Alternatives) -> None:
     assert found.taken == "blind"
     assert found.verdict.startswith("blind is a less discriminatory alternative of equal use")
     assert found.reasons("all") == "its loss exceeds the base's by more than the tolerance"
@@ -133,7 +133,9 @@ def test_the_plan_is_written_and_signed_before_anybody_is_counted(tmp_path: Path
         lambda record: record["plan"]["candidates"].pop(),
     ],
 )
-def test_a_record_that_was_changed_is_refused(found: fv.Alternatives, change: Any) -> None:
+def test_a_record_that_was_changed_is_refused(
+    found: fv.estimators.Alternatives, change: Any
+) -> None:
     record = copy.deepcopy(found.to_dict())
     change(record)
     record["checksum"] = checksum(record)
@@ -141,7 +143,7 @@ def test_a_record_that_was_changed_is_refused(found: fv.Alternatives, change: An
         type(found).from_json(json.dumps(record))
 
 
-def test_a_page_says_all_of_it(found: fv.Alternatives) -> None:
+def test_a_page_says_all_of_it(found: fv.estimators.Alternatives) -> None:
     page, text = found.to_html(), str(found)
     for words in ("blind", "less discriminatory", "What further search could find", "Assumed"):
         assert words in page

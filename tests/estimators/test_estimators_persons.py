@@ -329,7 +329,11 @@ def test_groups_that_are_released_once_protect_all_rows_of_a_person():
     assert (by_values.counts.raw == usual.counts.raw).all()
     with pytest.raises(PrivacyError, match="not drawn by chance"):
         fv.release_groups(
-            X, y, epsilon=1.0, reports=fv.Reports.randomized_response(("f", "m"), 0.2), **options
+            X,
+            y,
+            epsilon=1.0,
+            reports=fv.facts.Reports.randomized_response(("f", "m"), 0.2),
+            **options,
         )
 
 

@@ -100,7 +100,7 @@ def test_public_sums_are_exact_and_everything_fits(protects: str) -> None:
     assert sum(line.people.value for line in found.level().values()) == N
     if protects == "sensitive_features":
         assert found.overall["error"].value == pytest.approx((Y != DECIDED).mean())
-    assert fv.PrivateTable.from_json(found.to_json()).overall == found.overall
+    assert fv.estimators.PrivateTable.from_json(found.to_json()).overall == found.overall
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_distributions_are_drawn_and_the_statement_says_so() -> None:
     north = rng.random(20_000) < 0.5
     share = np.where(north, 0.8, 0.2)
     decided = rng.random(20_000) < np.where(north, 0.4, 0.6)
-    soft = fv.SoftGroups(np.stack([share, 1 - share], axis=1), ("a", "b"))
+    soft = fv.estimators.SoftGroups(np.stack([share, 1 - share], axis=1), ("a", "b"))
     table = fv.private_audit(decided, sensitive_features=soft, epsilon=1.0, random_state=1)
     told = {fact.name: fact.value for fact in table.privacy_.facts}
     assert told["recorded groups"] == "each drawn from that person's distribution over groups"

@@ -21,7 +21,7 @@ DOCUMENT = json.loads(FOUND.to_json())
 
 
 def test_what_is_written_is_read_again(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    again = fv.PrivateTable.from_json(FOUND.write(tmp_path / "t.json").read_text())
+    again = fv.estimators.PrivateTable.from_json(FOUND.write(tmp_path / "t.json").read_text())
     assert str(again) == str(FOUND)
     assert again.gaps == FOUND.gaps
     assert again.to_json() == FOUND.to_json()
@@ -71,11 +71,11 @@ def test_what_was_changed_is_refused(what: str, change: object, sealed: bool) ->
         values["checksum"] = checksum(values)
     where = "privacy statement" if what == "a statement" else "private table"
     with pytest.raises(InputError, match=where):
-        fv.PrivateTable.from_json(json.dumps(values))
+        fv.estimators.PrivateTable.from_json(json.dumps(values))
 
 
 def test_a_word_of_the_groups_is_under_the_checksum() -> None:
     values = copy.deepcopy(DOCUMENT)
     values["counted"]["layout"]["cells"]["columns"][0][0] = "x"
-    _, found = fv.PrivateTable.examine(json.dumps(values))
+    _, found = fv.estimators.PrivateTable.examine(json.dumps(values))
     assert any(re.search("checksum|does not follow", one.sentence) for one in found)

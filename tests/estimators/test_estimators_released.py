@@ -28,11 +28,11 @@ X = RNG.normal(size=(ROWS, 3)) + 0.8 * A[:, None]
 Y = (X.sum(axis=1) + RNG.normal(size=ROWS) > 1).astype(int)
 
 
-def made(**options: Any) -> fv.ReleasedGroups:
+def made(**options: Any) -> fv.estimators.ReleasedGroups:
     return fv.release_groups(X, Y, **{"sensitive_features": A, "random_state": 0, **options})
 
 
-def fitted(released: fv.ReleasedGroups, constraints: Any = None) -> Any:
+def fitted(released: fv.estimators.ReleasedGroups, constraints: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf = fv.FairClassifier(constraints, protects="sensitive_features")

@@ -35,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_what_was_written_is_read_and_fitted_to(name: str, folder: Path) -> None:
-    given = fv.ReleasedGroups.load(folder / f"{name}.json", key=folder / "holder.pub")
-    other = fv.ReleasedGroups.load(given.write(folder / f"{name}-again.json"))
+    given = fv.estimators.ReleasedGroups.load(folder / f"{name}.json", key=folder / "holder.pub")
+    other = fv.estimators.ReleasedGroups.load(given.write(folder / f"{name}-again.json"))
     assert given.counts.raw.tobytes() == other.counts.raw.tobytes()
     assert given.privacy == other.privacy
     laws = []
@@ -44,7 +44,7 @@ def test_what_was_written_is_read_and_fitted_to(name: str, folder: Path) -> None
         clf = fv.FairClassifier("demographic_parity:0.1", protects="sensitive_features")
         laws.append(clf.fit(X, Y, sensitive_features=one).predict_proba(X))
     assert (laws[0] == laws[1]).all()
-    again, found = fv.ReleasedGroups.examine((folder / f"{name}.json").read_text())
+    again, found = fv.estimators.ReleasedGroups.examine((folder / f"{name}.json").read_text())
     assert found == []
     assert again.groups == given.groups
 
@@ -78,34 +78,36 @@ def changed(values: Any, path: tuple[Any, ...]) -> Any:
 def test_guarantee_1_no_field_of_a_signed_file_can_be_changed(folder: Path) -> None:
     text = (folder / "two.json").read_text()
     content, public = json.loads(text), signing.public_key(folder / "holder.pub")
-    fv.ReleasedGroups.require_signed(json.dumps(content, indent=3, sort_keys=True), public, "file")
+    fv.estimators.ReleasedGroups.require_signed(
+        json.dumps(content, indent=3, sort_keys=True), public, "file"
+    )
     places = leaves(content)
     assert len(places) > 100
     for path in places:
         broken = changed(content, path)
         with pytest.raises(FairveilError):
-            fv.ReleasedGroups.require_signed(json.dumps(broken), public, "file")
+            fv.estimators.ReleasedGroups.require_signed(json.dumps(broken), public, "file")
         if path[0] == "counted":  # also where the checksum, which anybody can make, is made anew
             broken["checksum"] = checksum(broken)
             with pytest.raises(FairveilError):
-                fv.ReleasedGroups.require_signed(json.dumps(broken), public, "file")
+                fv.estimators.ReleasedGroups.require_signed(json.dumps(broken), public, "file")
 
 
 def test_guarantee_1_another_key_another_statement_and_no_signature_are_refused(
     folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SignatureError, match="signature by"):
-        fv.ReleasedGroups.load(folder / "two.json", key=folder / "other.pub")
+        fv.estimators.ReleasedGroups.load(folder / "two.json", key=folder / "other.pub")
     two, three = (json.loads((folder / f"{name}.json").read_text()) for name in ("two", "three"))
     mixed = {**two, "counted": three["counted"], "checksum": three["checksum"]}
     (tmp_path / "mixed.json").write_text(json.dumps(mixed))
     with pytest.raises(SignatureError, match="the signed counts"):
-        fv.ReleasedGroups.load(tmp_path / "mixed.json", key=folder / "holder.pub")
-    fv.ReleasedGroups.load(folder / "two.json").write(tmp_path / "bare.json")
+        fv.estimators.ReleasedGroups.load(tmp_path / "mixed.json", key=folder / "holder.pub")
+    fv.estimators.ReleasedGroups.load(folder / "two.json").write(tmp_path / "bare.json")
     with pytest.raises(SignatureError, match="a signature"):
-        fv.ReleasedGroups.load(tmp_path / "bare.json", key=folder / "holder.pub")
+        fv.estimators.ReleasedGroups.load(tmp_path / "bare.json", key=folder / "holder.pub")
     with pytest.raises(InputError, match="a file that is not there yet"):
-        fv.ReleasedGroups.load(folder / "two.json").write(tmp_path / "bare.json")
+        fv.estimators.ReleasedGroups.load(folder / "two.json").write(tmp_path / "bare.json")
 
 
 def scale(content: Any) -> None:
@@ -130,9 +132,9 @@ def test_guarantee_2_what_does_not_follow_is_found(
     content = json.loads((folder / "two.json").read_text())
     change(content)
     with pytest.raises(InputError):
-        fv.ReleasedGroups.from_json(json.dumps(content))
+        fv.estimators.ReleasedGroups.from_json(json.dumps(content))
     content["checksum"] = checksum(content)
-    _, found = fv.ReleasedGroups.examine(json.dumps(content))
+    _, found = fv.estimators.ReleasedGroups.examine(json.dumps(content))
     assert [finding.grave for finding in found] == [True]
     assert words in found[0].sentence
 
@@ -156,6 +158,6 @@ def test_what_is_no_release_is_refused(place: tuple[str, ...], value: Any, folde
     at[place[-1]] = value
     content["checksum"] = checksum(content)
     with pytest.raises(InputError):
-        fv.ReleasedGroups.examine(json.dumps(content))
+        fv.estimators.ReleasedGroups.examine(json.dumps(content))
     with pytest.raises(InputError, match="version"):
-        fv.ReleasedGroups.examine(json.dumps(content | {"version": 9}))
+        fv.estimators.ReleasedGroups.examine(json.dumps(content | {"version": 9}))

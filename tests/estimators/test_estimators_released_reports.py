@@ -17,7 +17,7 @@ ROWS = 6000
 A = RNG.integers(2, size=ROWS)
 X = RNG.normal(size=(ROWS, 2)) + 0.8 * A[:, None]
 Y = (X.sum(axis=1) + RNG.normal(size=ROWS) > 1).astype(int)
-ASKED = fv.Reports.randomized_response(("f", "m"), 1.1)
+ASKED = fv.facts.Reports.randomized_response(("f", "m"), 1.1)
 FLIPPED = np.array(["f", "m"])[np.where(RNG.uniform(size=ROWS) < ASKED.rates[0][1], 1 - A, A)]
 DECISIONS = (X.sum(axis=1) > 1).astype(int)
 TRUE_GAP = abs(DECISIONS[A == 1].mean() - DECISIONS[A == 0].mean())
@@ -56,10 +56,10 @@ def test_a_release_of_reports_is_saved_and_read(tmp_path: Path) -> None:
     released = fv.release_groups(
         X, Y, sensitive_features=FLIPPED, reports=ASKED, epsilon=1.0, random_state=0
     )
-    again = fv.ReleasedGroups.load(released.write(tmp_path / "file.json"))
+    again = fv.estimators.ReleasedGroups.load(released.write(tmp_path / "file.json"))
     assert again.counts.reports == ASKED
     assert again.memberships(X, Y).tobytes() == released.memberships(X, Y).tobytes()
-    assert fv.ReleasedGroups.examine((tmp_path / "file.json").read_text())[1] == []
+    assert fv.estimators.ReleasedGroups.examine((tmp_path / "file.json").read_text())[1] == []
     clf = fv.FairClassifier("demographic_parity:0.1", protects="sensitive_features")
     clf.fit(X, Y, sensitive_features=released)
     law = clf.predict_proba(X)[:, 1]
@@ -68,7 +68,7 @@ def test_a_release_of_reports_is_saved_and_read(tmp_path: Path) -> None:
 
 def test_distributions_are_drawn_and_their_sums_are_estimated() -> None:
     share = 1 / (1 + np.exp(-2 * (X[:, 0] - 0.4)))
-    soft = fv.SoftGroups(np.stack([1 - share, share], axis=1), ("f", "m"))
+    soft = fv.estimators.SoftGroups(np.stack([1 - share, share], axis=1), ("f", "m"))
     released = fv.release_groups(X, Y, sensitive_features=soft, epsilon=1.0, random_state=0)
     assert (
         "drawn from that person's distribution"
@@ -92,7 +92,7 @@ def test_a_schema_declares_groups_that_nobody_reports() -> None:
         sensitive="sex",
     )
     table = {"a": X[:, 0], "b": X[:, 1]}
-    reports = fv.Reports.randomized_response(("f", "m", "x"), 2.0)
+    reports = fv.facts.Reports.randomized_response(("f", "m", "x"), 2.0)
     released = fv.release_groups(
         table,
         Y,
@@ -105,7 +105,7 @@ def test_a_schema_declares_groups_that_nobody_reports() -> None:
     assert released.groups == ("m", "f", "x")
     assert released.counts.reports is not None
     assert released.counts.reports.groups == released.groups
-    soft = fv.SoftGroups(np.tile([0.5, 0.5, 0.0], (ROWS, 1)), ("f", "m", "x"))
+    soft = fv.estimators.SoftGroups(np.tile([0.5, 0.5, 0.0], (ROWS, 1)), ("f", "m", "x"))
     drawn = fv.release_groups(
         table, Y, sensitive_features=soft, schema=schema, epsilon=1.0, random_state=0
     )
@@ -116,7 +116,7 @@ def test_a_schema_declares_groups_that_nobody_reports() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="the groups"):
         fv.release_groups(X, Y, sensitive_features=A, reports=ASKED)
-    soft = fv.SoftGroups(np.full((ROWS, 2), 0.5), ("f", "m"))
+    soft = fv.estimators.SoftGroups(np.full((ROWS, 2), 0.5), ("f", "m"))
     with pytest.raises(InputError, match="None beside distributions"):
         fv.release_groups(X, Y, sensitive_features=soft, reports=ASKED)
     with pytest.raises(InputError, match="rows"):
@@ -130,7 +130,7 @@ def test_stated_groups_are_listed_whoever_is_drawn() -> None:
     other[7] = [0.0, 0.0, 1.0]  # one row's distribution changes
     told = []
     for one in (shares, other):
-        soft = fv.SoftGroups(one, ("m", "f", "x"))
+        soft = fv.estimators.SoftGroups(one, ("m", "f", "x"))
         made = fv.release_groups(X, Y, sensitive_features=soft, epsilon=1.0, random_state=0)
         table = fv.private_audit(Y, sensitive_features=soft, epsilon=1.0, random_state=0)
         assert made.groups == ("m", "f", "x")

@@ -11,7 +11,7 @@ import pytest
 import fairveil as fv
 
 
-def _run(example: Callable[[str], dict[str, Any]], *words: str) -> fv.Alternatives:
+def _run(example: Callable[[str], dict[str, Any]], *words: str) -> fv.estimators.Alternatives:
     (found,) = example("alternatives")["main"](list(words)).values()
     return found
 
@@ -21,7 +21,9 @@ def test_credit_and_hiring_run_as_they_stand(
 ) -> None:
     found = _run(example, "credit", "--rows", "20000", "--out", str(tmp_path))
     assert found.taken in ("no postcode", "ours, gap 0.05", "ours, gap 0.02")
-    record = fv.Alternatives.from_json((tmp_path / "credit-record.json").read_text("utf-8"))
+    record = fv.estimators.Alternatives.from_json(
+        (tmp_path / "credit-record.json").read_text("utf-8")
+    )
     assert record.verdict == found.verdict
     assert (tmp_path / "credit-plan.json").is_file()
     assert "reasons: " in capsys.readouterr().out

@@ -357,7 +357,9 @@ def _asked(name: str, table: dict[str, Any], uniform: Any) -> tuple[list[Any], l
         warnings.simplefilter("ignore")
         if name in REGRESSIONS:
             return [None] * len(uniform), clf.predict(X).tolist()
-        by_chance = {"random_state": Given(uniform)} if '"uniform"' in fv.sql_query(clf) else {}
+        by_chance = (
+            {"random_state": Given(uniform)} if '"uniform"' in fv.export.sql_query(clf) else {}
+        )
         return list(clf.predict_proba(X, **options)), clf.predict(
             X, **options, **by_chance
         ).tolist()

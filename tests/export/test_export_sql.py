@@ -82,7 +82,7 @@ def answers(name: str, table: dict[str, Any], uniform: Any, url: str) -> list[An
         # fitted without a schema: truth values are numbers, and PostgreSQL has no cast to these
         columns |= {one: np.asarray(table[one], float) for one in TRUTHS}
         kinds = dict.fromkeys(TRUTHS, "DOUBLE PRECISION")
-    query = fv.sql_query(clf, keep=["id"], materialized=bool(url) or None)
+    query = fv.export.sql_query(clf, keep=["id"], materialized=bool(url) or None)
     found = asked(query, columns, url=url, **kinds)
     assert [line[0] for line in found] == list(range(len(uniform)))
     if name in REGRESSIONS:
@@ -117,7 +117,7 @@ def test_post_processing_of_another_library_reads_its_answers_from_a_column(scor
     group = clf.model_.cells.names[0]
     columns = {"base_score" if scores else "base_decision": given, group: table["sex"]}
     columns |= {"id": np.arange(40), "uniform": np.zeros(40)}
-    found = asked(fv.sql_query(clf, keep=["id"]), columns, **{group: "TEXT"})
+    found = asked(fv.export.sql_query(clf, keep=["id"]), columns, **{group: "TEXT"})
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     assert np.abs(np.array([line[2:] for line in found]) - expected).max() < 1e-9
 
@@ -131,7 +131,7 @@ def test_probabilities_of_another_library_are_columns_and_are_checked() -> None:
     given[1] = [1.5, -0.5, 0.0]
     columns = {f"base_probability[{value}]": one for value, one in zip("abc", given.T, strict=True)}
     columns |= {clf.model_.cells.names[0]: table["sex"], "uniform": np.zeros(40)}
-    found = asked(fv.sql_query(clf, keep=["id"]), {**columns, "id": np.arange(40)})
+    found = asked(fv.export.sql_query(clf, keep=["id"]), {**columns, "id": np.arange(40)})
     assert [line[1] is None for line in found] == [True] * 2 + [False] * 38
     assert np.abs(np.array([line[2:] for line in found[2:]]) - expected[2:]).max() < 1e-9
 
@@ -139,10 +139,10 @@ def test_probabilities_of_another_library_are_columns_and_are_checked() -> None:
 def test_steps_are_computed_once_where_they_have_to_be_or_are_told_to() -> None:
     """SQLite ended its process on the first one with its steps put into one another."""
     long = sample("moved, three classes")
-    assert "AS MATERIALIZED" in fv.sql_query(long)
-    assert "MATERIALIZED" not in fv.sql_query(long, materialized=False)
-    assert "MATERIALIZED" not in fv.sql_query(sample("linear"))
-    assert "AS MATERIALIZED" in fv.sql_query(sample("linear"), materialized=True)
+    assert "AS MATERIALIZED" in fv.export.sql_query(long)
+    assert "MATERIALIZED" not in fv.export.sql_query(long, materialized=False)
+    assert "MATERIALIZED" not in fv.export.sql_query(sample("linear"))
+    assert "AS MATERIALIZED" in fv.export.sql_query(sample("linear"), materialized=True)
 
 
 def test_names_and_values_cannot_end_a_text() -> None:
@@ -150,7 +150,7 @@ def test_names_and_values_cannot_end_a_text() -> None:
     table, uniform, expected = ordinary("linear")
     evil = 'r"; DROP TABLE rows; --'
     columns = {**table, evil: np.arange(len(uniform))}
-    query = fv.sql_query(sample("linear"), table=evil, keep=[evil])
+    query = fv.export.sql_query(sample("linear"), table=evil, keep=[evil])
     assert [line[1] for line in asked(query, columns, evil)] == [one[1] for one in expected if one]
     assert "'so''uth'" in query
 
@@ -159,7 +159,7 @@ def test_columns_of_the_users_names_never_meet_the_querys() -> None:
     columns = {"fv_0": np.linspace(-1, 1, 50), "FV__1": np.linspace(1, 5, 50) ** 2}
     y = np.arange(50) % 2
     clf = fv.FairClassifier(epsilon=float("inf")).fit(columns, y, sensitive_features=y)
-    found = asked(fv.sql_query(clf, keep=["fv_0"]), columns)
+    found = asked(fv.export.sql_query(clf, keep=["fv_0"]), columns)
     assert np.abs(np.array([line[2:] for line in found]) - clf.predict_proba(columns)).max() < 1e-9
 
 
@@ -180,12 +180,12 @@ def test_columns_of_the_users_names_never_meet_the_querys() -> None:
 )
 def test_bad_names_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(FairveilError):
-        fv.sql_query(sample("linear"), **options)
+        fv.export.sql_query(sample("linear"), **options)
 
 
 def test_a_uniform_number_outside_of_its_range_decides_nothing() -> None:
     columns = {**people(4, 1), "uniform": [1.0, -0.5, None, 0.5], "id": np.arange(4)}
-    found = asked(fv.sql_query(sample("game"), keep=["id"]), columns)
+    found = asked(fv.export.sql_query(sample("game"), keep=["id"]), columns)
     assert [line[1] is None for line in found] == [True, True, True, False]
 
 
@@ -233,7 +233,7 @@ def test_code_of_others_is_refused_with_its_reason(estimator: Any, reason: str) 
     table = people(200)
     X = np.column_stack([table["age"], table["hours a week"]]) / 80
     clf = estimator().fit(X, labels(table), sensitive_features=table["sex"])
-    for export in (fv.sql_query, fv.to_sklearn):
+    for export in (fv.export.sql_query, fv.export.to_sklearn):
         with pytest.raises(InputError, match=reason):
             export(clf)
 
@@ -241,9 +241,9 @@ def test_code_of_others_is_refused_with_its_reason(estimator: Any, reason: str) 
 def test_what_is_no_fitted_model_of_ours_is_refused() -> None:
     for model in (None, "model", Decides(), fv.FairClassifier):
         with pytest.raises(InputError, match="estimator of Fairveil"):
-            fv.sql_query(model)
+            fv.export.sql_query(model)
     with pytest.raises(ValueError, match="not fitted"):
-        fv.sql_query(fv.FairClassifier())
+        fv.export.sql_query(fv.FairClassifier())
 
 
 def test_columns_that_no_other_language_has_are_refused_where_they_are_read() -> None:
@@ -258,13 +258,13 @@ def test_columns_that_no_other_language_has_are_refused_where_they_are_read() ->
         schema=Schema(kinds, target="y", sensitive=("sex",)), epsilon=5.0, random_state=0
     )
     clf.fit(columns, labels(table), sensitive_features=table["sex"])
-    assert '"uniform"' in fv.sql_query(clf)
+    assert '"uniform"' in fv.export.sql_query(clf)
     with pytest.raises(InputError, match="of the export's own"):
-        fv.sql_query(mixture(clf))
+        fv.export.sql_query(mixture(clf))
     for values in (("a", 1), (1, 2**60)):
         kept = Schema({**kinds, "x": Category(values)}, target="y", sensitive=("sex",))
         clf = fv.FairClassifier(schema=kept, epsilon=5.0, random_state=0)
         columns["x"] = np.array(list(values) * 100, dtype=object)
         clf.fit(columns, labels(table), sensitive_features=table["sex"])
         with pytest.raises(InputError, match="texts"):
-            fv.sql_query(clf)
+            fv.export.sql_query(clf)

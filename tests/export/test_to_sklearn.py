@@ -30,7 +30,7 @@ OTHERS = tuple(name for name in MAKERS if name not in LINEAR)
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_guarantee_1_ordinary_rows_are_decided_alike(name: str) -> None:
-    clf, found = sample(name), fv.to_sklearn(sample(name))
+    clf, found = sample(name), fv.export.to_sklearn(sample(name))
     X, _ = shown(name, people(200, 11))
     if name in REGRESSIONS:
         X = (
@@ -46,9 +46,9 @@ def test_guarantee_1_ordinary_rows_are_decided_alike(name: str) -> None:
 
 
 def test_arrays_have_bare_models_and_tables_find_columns_by_name() -> None:
-    assert type(fv.to_sklearn(sample("array"))) is LogisticRegression
-    assert type(fv.to_sklearn(sample("regression of an array"))) is LinearRegression
-    found = fv.to_sklearn(sample("linear"))
+    assert type(fv.export.to_sklearn(sample("array"))) is LogisticRegression
+    assert type(fv.export.to_sklearn(sample("regression of an array"))) is LinearRegression
+    found = fv.export.to_sklearn(sample("linear"))
     assert type(found) is Pipeline
     X = frame(people(50, 2))
     turned = X[X.columns[::-1]].assign(further=1.0)
@@ -58,7 +58,7 @@ def test_arrays_have_bare_models_and_tables_find_columns_by_name() -> None:
 @pytest.mark.parametrize("name", ["linear", "softmax"])
 def test_guarantee_2_hard_rows_are_decided_or_refused_alike(name: str) -> None:
     """But for infinite numbers, which scikit-learn always refuses."""
-    clf, found, table = sample(name), fv.to_sklearn(sample(name)), frame(hard(60))
+    clf, found, table = sample(name), fv.export.to_sklearn(sample(name)), frame(hard(60))
     for at in range(60):
         row = table.iloc[at : at + 1]
         endless = any(isinstance(one, float) and np.isinf(one) for one in row.iloc[0])
@@ -76,5 +76,5 @@ def test_guarantee_2_hard_rows_are_decided_or_refused_alike(name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_guarantee_2_what_is_no_linear_model_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="sql_query"):
-        fv.to_sklearn(sample(name))
+        fv.export.to_sklearn(sample(name))
     assert name not in ARRAYS

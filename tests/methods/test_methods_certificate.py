@@ -156,7 +156,7 @@ def test_every_notion_has_the_values_that_the_library_measures() -> None:
         fv.DemographicParity(0.5, compare="rest"),
         fv.EqualizedOdds(0.6),
         fv.FalseNegativeRate(0.9, "each", positive=1),
-        fv.RateConstraint(terms, 0.9),
+        fv.fairness.RateConstraint(terms, 0.9),
     ]
     found = _found(notions, table, EXACT, cells)
     for notion, bound in zip(notions, found.notions, strict=True):
@@ -178,7 +178,7 @@ def test_a_group_that_may_be_nobody_is_refused_and_is_no_number() -> None:
     assert "nobody" in one.refused
     assert found.rates[1].value is None
     assert found.rates[1].high is None
-    overall = fv.RateConstraint(((1.0, ErrorRate(Event())),), 0.9)
+    overall = fv.fairness.RateConstraint(((1.0, ErrorRate(Event())),), 0.9)
     both = _found([overall, fv.DemographicParity(0.1)], table, SMALL)
     assert [one.certified for one in both.notions] == [True, False]
     assert not both.holds

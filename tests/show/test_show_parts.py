@@ -248,7 +248,7 @@ def results() -> dict[str, Any]:
         ),
         "game": Guarantee(0.95, 5.0, 0.1, 0.1, 0.2, math.inf, 0.0712, 0.08, (0.01,)),
         "choice": Certain(math.inf, 0.02, 0.9),
-        "sizes": fv.plan_sample_size(0.1, groups=2, candidates=100),
+        "sizes": fv.study.plan_sample_size(0.1, groups=2, candidates=100),
     }
 
 

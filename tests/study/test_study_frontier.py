@@ -320,7 +320,7 @@ def test_tables_with_names_and_a_schema() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> fv.Frontier:
+def found() -> fv.study.Frontier:
     """A small frontier with held-out rows and a published curve."""
     theirs = Series(
         "Others (2020)",
@@ -342,7 +342,7 @@ def found() -> fv.Frontier:
         )
 
 
-def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.Frontier) -> None:
+def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.study.Frontier) -> None:
     lines = found.table()
     assert [(line["epsilon"], line["target"]) for line in lines] == list(
         itertools.product((2.0, 8.0), (0.3, 0.1))
@@ -370,14 +370,14 @@ def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.Fronti
         assert line["training_noise"] == pytest.approx(max(noises))
 
 
-def test_training_values_are_the_released_ones(found: fv.Frontier) -> None:
+def test_training_values_are_the_released_ones(found: fv.study.Frontier) -> None:
     for run, model in zip(found.runs, found.models.values(), strict=True):
         assert run.training == max(line.value for line in model.constraint_report_.lines)
         assert (run.met, run.rounds) == (model.constraint_report_.met, 12)
 
 
 def test_the_json_of_a_frontier_has_every_run_and_the_table_that_they_make(
-    found: fv.Frontier,
+    found: fv.study.Frontier,
 ) -> None:
     told = json.loads(found.to_json())
     assert told["table"] == found.table()
@@ -407,7 +407,9 @@ def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
         found.plot()
 
 
-def test_the_charts_have_a_curve_an_epsilon_and_the_published_ones(found: fv.Frontier) -> None:
+def test_the_charts_have_a_curve_an_epsilon_and_the_published_ones(
+    found: fv.study.Frontier,
+) -> None:
     drawing, points, *_ = found.shown(dataset="people", notes=("a note",))
     words = " ".join(ET.fromstring(drawing.to_svg()).itertext())
     for text in (
@@ -437,7 +439,7 @@ def test_without_held_out_rows_there_is_no_plot() -> None:
     assert found.table()[0]["error"] is None
 
 
-def test_models_are_estimators_that_can_be_saved(found: fv.Frontier, tmp_path: Any) -> None:
+def test_models_are_estimators_that_can_be_saved(found: fv.study.Frontier, tmp_path: Any) -> None:
     X, _, _ = people(1, 50)
     model = found.models[2.0, 0.1, 3]
     again = fv.load(fv.save(model, tmp_path / "model"))

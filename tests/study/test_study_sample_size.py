@@ -30,7 +30,9 @@ def rows(
 ) -> int:
     options = {"groups": 4, "candidates": 40} | options
     (line,) = [
-        one for one in fv.plan_sample_size(alpha, **options).table() if one["theorem"] == theorem
+        one
+        for one in fv.study.plan_sample_size(alpha, **options).table()
+        if one["theorem"] == theorem
     ]
     return int(line[count])
 
@@ -306,7 +308,7 @@ def test_the_least_is_the_least() -> None:
 
 
 def test_the_result_says_all_in_words_in_a_table_and_in_json() -> None:
-    plan = fv.plan_sample_size(0.1, groups=4, candidates=100, dimension=5, vc=3)
+    plan = fv.study.plan_sample_size(0.1, groups=4, candidates=100, dimension=5, vc=3)
     table = plan.table()
     assert [line["theorem"] for line in table].count("Corollary 5.11") == 3
     assert {line["bound"] for line in table} == {
@@ -326,11 +328,13 @@ def test_the_result_says_all_in_words_in_a_table_and_in_json() -> None:
 
 
 def test_groups_may_be_cells() -> None:
-    marginal = fv.plan_sample_size(
+    marginal = fv.study.plan_sample_size(
         0.1, groups=Cells((("f", "m"), ("x", "y", "z")), mode="marginal"), candidates=10
     )
     assert (marginal.groups, marginal.rows_in) == (5, 2)
-    product = fv.plan_sample_size(0.1, groups=Cells((("f", "m"), ("x", "y", "z"))), candidates=10)
+    product = fv.study.plan_sample_size(
+        0.1, groups=Cells((("f", "m"), ("x", "y", "z"))), candidates=10
+    )
     assert (product.groups, product.rows_in) == (6, 1)
 
 
@@ -362,4 +366,4 @@ def test_groups_may_be_cells() -> None:
 def test_bad_input_is_an_input_error(change: dict[str, Any]) -> None:
     options: dict[str, Any] = {"alpha": 0.1, "groups": 4, "candidates": 10} | change
     with pytest.raises(InputError):
-        fv.plan_sample_size(options.pop("alpha"), **options)
+        fv.study.plan_sample_size(options.pop("alpha"), **options)

@@ -26,7 +26,7 @@ from ..estimators.fair import FairClassifier, FairRegressor
 from ..models import LinearModel
 from .columns import Inputs, NumberColumn, WordColumn, inputs_of, opened, plain, refusal
 
-REMEDY = "Fit with model='linear', or use fairveil.sql_query, or the estimator itself."
+REMEDY = "Fit with model='linear', or use fairveil.export.sql_query, or the estimator itself."
 
 
 def to_sklearn(model: object) -> Any:
@@ -62,7 +62,7 @@ def to_sklearn(model: object) -> Any:
     >>> import fairveil as fv
     >>> X = np.linspace(-1, 1, 400).reshape(-1, 1)
     >>> clf = fv.FairClassifier(epsilon=5.0, random_state=0).fit(X, X[:, 0] > 0)
-    >>> bool((fv.to_sklearn(clf).predict(X) == clf.predict(X)).all())
+    >>> bool((fv.export.to_sklearn(clf).predict(X) == clf.predict(X)).all())
     True
     """
     estimator = opened(model)
