@@ -125,7 +125,7 @@ def test_every_parameter_is_written(options: Any, tmp_path: Path) -> None:
 
 
 def test_a_derandomised_one(tmp_path: Path) -> None:
-    one = fitted(**GROUPS).derandomise(0.4)
+    one = fitted(**GROUPS).derandomise()
     again = fv.load(fv.save(one, tmp_path / "one"))
     equal(one, again)
     assert not again.model_.is_randomised

@@ -216,10 +216,6 @@ def test_bad_arguments_at_prediction_are_refused(name: str) -> None:
             (f"seed {s!r:.20}", lambda s=s: fitted.predict(GOOD.X, random_state=s, **beside))
             for s in odd
         ]  # type: ignore[misc]
-    derandomise = getattr(fitted, "derandomise", None)
-    if derandomise is not None and "threshold" in inspect.signature(derandomise).parameters:
-        shares: list[Any] = ["0.5", -1, 2.0, float("nan"), True, [0.5]]
-        calls += [(f"threshold {s!r}", lambda s=s: derandomise(s)) for s in shares]  # type: ignore[misc]
     wrong = {
         case: said
         for case, call in calls

@@ -217,7 +217,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "game without chance": lambda: _fit(
         made(ways.game, PARITY, schema=schema(), rounds=20, **SEEN)
-    ).derandomise(0.4),
+    ).derandomise(),
     "objective": lambda: _fit(made(ways.objective, "gmean", schema=schema(), **SEEN)),
     "log loss": lambda: _fit(made(ways.objective, "error", loss="log", schema=schema(), **SEEN)),
     "thresholds by group": lambda: _post(_rate(protects="sensitive_features")),

@@ -48,10 +48,6 @@ def examples():
     yield "mixture", mixture
     yield "nested", MixtureModel([mixture, linear(9)], [1 / 3, 2 / 3])
     yield "derandomised", mixture.derandomise()
-    yield (
-        "threshold",
-        MixtureModel([linear(1, (0, 1)), linear(2, (0, 1))], [0.1, 0.9]).derandomise(0.3),
-    )
 
 
 @pytest.mark.parametrize(
@@ -278,7 +274,7 @@ def test_models_too_deep_inside_each_other_are_refused():
         for _ in range(files.DEEPEST + 1):
             described["model"] = {
                 "kind": "derandomised",
-                "values": {"threshold": None},
+                "values": {},
                 "arrays": {},
                 "models": [described["model"]],
             }

@@ -7,7 +7,7 @@ import pytest
 
 from fairveil.errors import InputError
 from fairveil.facts import RowLayout
-from fairveil.models import DerandomisedModel, LinearModel, MixtureModel
+from fairveil.models import LinearModel, MixtureModel
 from fairveil.models.model import draw_codes
 
 
@@ -75,11 +75,8 @@ def test_a_class_of_probability_zero_is_never_drawn():
 def test_derandomised_takes_the_likeliest_class():
     mixture = MixtureModel([stump(0.0), stump(1.0), stump(2.0)], [0.5, 0.3, 0.2])
     rows = [[-1.0], [0.5], [1.5]]
-    plain, low, high = mixture.derandomise(), mixture.derandomise(0.4), mixture.derandomise(0.9)
+    plain = mixture.derandomise()
     assert plain.predict_codes(rows).tolist() == [0, 0, 1]  # one half is a tie: the first class
-    assert mixture.derandomise(0.5).predict_codes(rows).tolist() == [0, 0, 1]
-    assert low.predict_codes(rows).tolist() == [0, 1, 1]
-    assert high.predict_codes(rows).tolist() == [0, 0, 0]
     assert not plain.is_randomised
     assert (plain.predict_codes(rows, 1) == plain.predict_codes(rows, 2)).all()
     assert plain.decision_proba(rows).tolist() == [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
@@ -104,8 +101,6 @@ def test_bad_mixtures_are_refused():
         (lambda: MixtureModel([stump(0.0), stump(1.0)], [1.5, -0.5]), "at least 0"),
         (lambda: MixtureModel([stump(0.0)], [0.0]), "not all 0"),
         (lambda: MixtureModel([stump(0.0)], [np.nan]), "finite"),
-        (lambda: DerandomisedModel(constant(0), 0.5), "two classes"),
-        (lambda: DerandomisedModel(stump(0.0), 1.5), "threshold"),
         (lambda: MixtureModel([stump(0.0)]).predict([[1.0]], "seed"), "random_state"),
         (lambda: MixtureModel([stump(0.0)]).predict([[1.0]], -1), "random_state"),
         (lambda: MixtureModel([stump(0.0)]).predict([[1.0]], True), "random_state"),

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.reading import PathLike
 from ..errors import InputError
@@ -376,14 +375,8 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
             law = np.eye(len(self.classes_))[self._codes(X, sensitive_features)]
         return expected_accuracy(law, self.classes_, X, y, sample_weight)
 
-    def derandomise(self, threshold: float | None = None) -> FairClassifier:
-        """Classifier that decides without chance.
-
-        Parameters
-        ----------
-        threshold : float, default=None
-            With two classes: the second is decided where more than this share of the models does.
-            None: the class that most models decide for.
+    def derandomise(self) -> FairClassifier:
+        """Classifier that decides without chance: for the class that most models decide for.
 
         Returns
         -------
@@ -398,12 +391,10 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
             raise InputError.expected(
                 "a mixture of linear models", of="derandomise", got=got, remedy=remedy
             )
-        if threshold is not None:
-            _checks.fraction(threshold=threshold)
         if not isinstance(self.model_, MixtureModel):
             return self
         out = copy.copy(self)
-        out.model_ = self.model_.derandomise(threshold)
+        out.model_ = self.model_.derandomise()
         out._way.derandomised(out.model_)
         out.baselines_ = None
         forget_certificate(out)

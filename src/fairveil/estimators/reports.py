@@ -294,6 +294,7 @@ def _shown(value: float, unit: str) -> str:
 
 
 def _plain(value: object) -> Any:
+    """As JSON has it, without infinities: "inf", and null for what is undefined."""
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else str(value) if math.isinf(value) else value
@@ -510,7 +511,7 @@ class ConstraintReport(Shown):
             "training_verdict": self.training_verdict,
             "confidence": verdicts.CONFIDENCE,
             "met": self.met,
-            "constraints": list(map(_written, self.table())),
+            "constraints": [{n: _plain(v) for n, v in line.items()} for line in self.table()],
         }
 
     def parts(self) -> Iterator[Part]:
@@ -600,21 +601,6 @@ def all_of(found: Iterable[Verdict]) -> Verdict | None:
 
 def _defined(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _written(line: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinities: "inf", as everywhere in the library, and null for what is
-    undefined."""
-    return {
-        name: _plain_number(value) if isinstance(value, float) else value
-        for name, value in line.items()
-    }
-
-
-def _plain_number(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return str(value) if math.isinf(value) else value
 
 
 def _lines(

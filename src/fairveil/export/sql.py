@@ -408,8 +408,7 @@ class _Lines:
         if isinstance(model, LinearModel | GroupedLinearModel):
             return self.hard(self.scores(model))
         if isinstance(model, DerandomisedModel):
-            inside, least = self.decisions(model.model), model.threshold
-            return self.hard(inside) if least is None else self._above(inside[1], least)
+            return self.hard(self.decisions(model.model))
         if isinstance(model, MixtureModel):
             kept = [place for place, weight in enumerate(model.weights) if weight]
             weights = [float(model.weights[place]) for place in kept]

@@ -55,10 +55,7 @@ def register(kind: str, reader: Reader) -> None:
 
 register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
 register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
-register(
-    DerandomisedModel.kind,
-    lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]),
-)
+register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0]))
 register(PostProcessedModel.kind, PostProcessedModel.from_parts)
 register(ShiftedModel.kind, ShiftedModel.from_parts)
 register(

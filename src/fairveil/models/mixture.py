@@ -86,13 +86,13 @@ class MixtureModel(Model):
         """One draw a row. The same seed and rows give the same draws."""
         return draw_codes(self.decision_proba(rows), random_state)
 
-    def derandomise(self, threshold: float | None = None) -> DerandomisedModel:
+    def derandomise(self) -> DerandomisedModel:
         """One deterministic model: for every row the class that the mixture decides on most often.
 
         Its gap and error are its own and must be measured: a mixture that meets a constraint says
         nothing about them.
         """
-        return DerandomisedModel(self, threshold)
+        return DerandomisedModel(self)
 
     def to_parts(self) -> Parts:
         """The weights, and the parts of each model."""
@@ -104,28 +104,13 @@ class MixtureModel(Model):
         )
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class DerandomisedModel(Model):
     """The class of largest probability under a model's own distribution of decisions; ties go to
-    the first class.
-
-    With two classes and a `threshold` the second class where its probability is above it (0.5 is
-    the same rule).
-    """
+    the first class."""
 
     kind: ClassVar[str] = "derandomised"
     model: Model
-    threshold: float | None
-
-    def __init__(self, model: Model, threshold: float | None = None) -> None:
-        if threshold is not None:
-            threshold = _checks.fraction(threshold=threshold)
-            if len(model.classes) != 2:
-                remedy = "Leave threshold=None: the likeliest class is taken."
-                raise InputError.expected(
-                    "two classes", of="threshold", got=len(model.classes), remedy=remedy
-                )
-        _checks.normalise(self, model=model, threshold=threshold)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -151,12 +136,10 @@ class DerandomisedModel(Model):
         return one_hot(self.predict_codes(rows), len(self.classes))
 
     def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
-        """The likeliest class, or the second class where its probability is above the threshold."""
+        """The likeliest class."""
         law = self.model.decision_proba(rows)
-        if self.threshold is not None:
-            return np.asarray(law[:, 1] > self.threshold, dtype=np.intp)
         return np.asarray(law.argmax(axis=1))
 
     def to_parts(self) -> Parts:
-        """The threshold, and the parts of the model inside."""
-        return Parts(self.kind, {"threshold": self.threshold}, {}, (self.model.to_parts(),))
+        """The parts of the model inside."""
+        return Parts(self.kind, {}, {}, (self.model.to_parts(),))
