@@ -81,16 +81,6 @@ def test_the_hierarchy_its_access_and_its_worst_pair() -> None:
         flat.difference("selection", "sex")
 
 
-def test_a_plot_has_every_group(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    found = fv.private_audit(DECIDED, None, Y, sensitive_features=SEX, epsilon=1.0, random_state=0)
-    axes = found.plot(rate="error")
-    assert [text.get_text() for text in axes.texts][::2] == ["f", "m", "everyone"]
-    assert found.plot(ax=axes) is axes
-
-
 @pytest.mark.parametrize("protects", ["records:replace-one", "sensitive_features"])
 def test_public_sums_are_exact_and_everything_fits(protects: str) -> None:
     options = {"epsilon": 1.0, "protects": protects, "random_state": 0}

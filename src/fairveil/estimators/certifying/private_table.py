@@ -31,7 +31,6 @@ from ...methods.tables import EVERYONE, Gap, TableEvidence, TableLayout, TableLi
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
 from ...show.parts import Column, Note, Part, Shown, Table
-from ...show.pictures import draw_on
 from ...statement.document import PrivacyStatement
 from ...tables import keys
 from ...tables.frames import pandas_for
@@ -230,26 +229,6 @@ class PrivateTable(CountedFile, Shown):
         frame = pd.DataFrame(out)
         undefined = [name for name in frame if frame[name].isna().any()]
         return frame.astype(dict.fromkeys(undefined, float))
-
-    def plot(self, ax: object = None, rate: str | None = None, *columns: str) -> Any:
-        """Draw points with their intervals by group. Marks of small groups are hollow.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Axes to draw on. None: new axes.
-        rate : str, default=None
-            Name of the rate. None: the first.
-        *columns : str
-            Sensitive columns that make the groups; without one, those of the finest level.
-
-        Returns
-        -------
-        matplotlib axes
-            The axes.
-        """
-        lines = [*self.level(*columns).items(), (None, self.lines[EVERYONE, None])]
-        return draw_on(self._chart(self._rate(rate), lines), ax)
 
     def _chart(self, rate: str, lines: Sequence[tuple[Hashable, TableLine]]) -> Rows:
         rows = [
