@@ -28,7 +28,7 @@ from fairveil.curator import (
 )
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Cells
-from fairveil.models.shifted import softened
+from fairveil.models.postprocessed import softened
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.statement.document import PrivacyStatement
 

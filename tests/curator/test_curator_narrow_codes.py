@@ -23,7 +23,7 @@ from fairveil.errors import InputError, SchemaError
 from fairveil.facts import Category, Cells, RowBlock, RowLayout, Schema
 from fairveil.metrics.histograms import cell_counts, hard_histogram
 from fairveil.models import LinearModel
-from fairveil.models.groups import cell_ids
+from fairveil.models.model import cell_ids
 
 SIZES = [
     (200, 200),

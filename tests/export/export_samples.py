@@ -18,7 +18,7 @@ import ways
 from fairveil.errors import FairveilError
 from fairveil.estimators.coding import Additive
 from fairveil.export.columns import columns_of_groups
-from fairveil.facts import Boolean, Category, Number, RowLayout, Schema
+from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.models import LinearModel, MixtureModel
 from knobs import made
 
@@ -115,7 +115,7 @@ def mixture(clf: Any) -> Any:
     """Three rules, one of which is never played: what a fit returns where it keeps its
     constraints better."""
     model = clf.model_
-    layout = RowLayout(model.numbers, model.code_sizes)
+    layout = model.layout
     others = [
         LinearModel(sign * model.weights, [0.3], classes=model.classes, layout=layout)
         for sign in (-1.0, 0.5)

@@ -36,7 +36,6 @@ from fairveil.data import (
     open_store,
 )
 from fairveil.data.encoding import Encoding
-from fairveil.errors import FairveilError
 from fairveil.estimators import files as estimator_files
 from fairveil.ledger import Entry, findings
 from fairveil.ledger.lines import DOCUMENT
@@ -324,8 +323,6 @@ def _arrays(raw: bytes) -> Reader:
     }
 
     def read(changed: bytes) -> None:
-        with contextlib.suppress(FairveilError):
-            npz.read_undeclared(changed, list(facts), model_files.ARRAYS)
         npz.read(changed, facts, model_files.ARRAYS)
 
     return Reader("npz bytes", lambda draw: change.of_archive(raw, draw), read)

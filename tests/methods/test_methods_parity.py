@@ -14,7 +14,7 @@ from fairveil.core import cost as accountant
 from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator, Rows, Trace
 from fairveil.methods import parity
-from fairveil.models.shifted import softened
+from fairveil.models.postprocessed import softened
 from fairveil.privacy import NoiseSource
 from fairveil.statement.document import PrivacyStatement
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairveil.errors import ChecksumError, DataNotFoundError, FairveilError, InputError
+from fairveil.errors import ChecksumError, DataNotFoundError, InputError
 from fairveil.facts import RowBlock, RowLayout
-from fairveil.models import LinearModel, MixtureModel, Parts, files, folders, load, save
+from fairveil.models import LinearModel, MixtureModel, files, folders, load, save
 
 ROWS = RowBlock(
     np.array([[0.1, -2.0, 3.5], [1.0, 0.0, 0.25]]), np.array([[0, 2, 1]], dtype=np.uint8)
@@ -309,28 +309,9 @@ def test_a_folder_may_hold_more_than_the_model(tmp_path):
     assert Path(tmp_path / "model" / "statement.json").read_bytes() == b"{}"
 
 
-def test_new_kinds_register_once(monkeypatch):
-    monkeypatch.setattr(files, "_readers", dict(files._readers))
-    with pytest.raises(InputError, match="not taken"):
-        files.register("linear", lambda parts, models: models[0])
-
+def test_other_kinds_are_not_saved():
     class Wrapped(MixtureModel):
-        def to_parts(self):
-            return Parts("wrapped", {"note": [1, "x"]}, {}, super().to_parts().models)
+        kind = "wrapped"
 
-    model = Wrapped([linear()])
-    with pytest.raises(FairveilError, match="Register it"):
-        files.to_files(model)
-    files.register(
-        "wrapped",
-        lambda parts, models: (
-            MixtureModel(models) if parts.values["note"] == [1, "x"] else models[0]
-        ),
-    )
-    back = files.from_files(files.to_files(model))
-    assert same(back.to_parts(), MixtureModel([linear()]).to_parts())
-    monkeypatch.setattr(
-        Wrapped, "to_parts", lambda self: Parts("wrapped", {}, {"bad": np.ones(2, dtype=complex)})
-    )
-    with pytest.raises(InputError, match="type of bad"):
-        files.to_files(model)
+    with pytest.raises(InputError, match="kind of model"):
+        files.to_files(Wrapped([linear()]))

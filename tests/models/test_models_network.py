@@ -312,7 +312,7 @@ def test_a_network_can_be_pickled_and_copied() -> None:
     twin.skeleton.load(twin.parameters + 1.0)
     assert np.array_equal(
         model.predict_proba(rows),
-        NetworkModel.from_parts(model.to_parts(), made()[1]).predict_proba(rows),
+        NetworkModel.revived(model.to_parts(), made()[1]).predict_proba(rows),
     )
 
 

@@ -52,4 +52,4 @@ def test_on_disk_to_the_bit(tmp_path: Path) -> None:
     again = models.load(models.save(model, tmp_path / "model"))
     assert isinstance(again, RegressionModel)
     assert again.weights.tolist() == model.weights.tolist()
-    assert (again.intercept, again.numbers, again.code_sizes) == (model.intercept, 0, (2,))
+    assert (again.intercept, again.layout) == (model.intercept, RowLayout(0, (2,)))

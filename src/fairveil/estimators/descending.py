@@ -160,7 +160,8 @@ class DescentWay(Way):
             for weights in found.lines
         ]
         of._set_model(
-            models[0] if len(models) == 1 else MixtureModel(models, found.shares), training.coding
+            models[0] if len(models) == 1 else MixtureModel(models, np.array(found.shares)),
+            training.coding,
         )
         of.baselines_ = found.report
         of._publish_shape(training, intent.cells)
@@ -234,7 +235,8 @@ class PrimalDualWay(DescentWay):
     def _publish_released(self, X: TableLike, released: ReleasedGroups, found: ReleasedFit) -> None:
         of, rules = self.of, found.rules
         of._set_model(
-            rules[0] if len(rules) == 1 else MixtureModel(rules, found.shares), released.coding
+            rules[0] if len(rules) == 1 else MixtureModel(rules, np.array(found.shares)),
+            released.coding,
         )
         of.cells_, of.groups_, of.privacy_ = released.cells, released.groups, released.privacy
         of.baselines_ = None

@@ -249,7 +249,10 @@ class Read:
         coding: Coding = self("coding")
         layout = coding.layout
         for model in models:
-            if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
+            if (layout.numbers, tuple(layout.code_sizes)) != (
+                model.layout.numbers,
+                model.layout.code_sizes,
+            ):
                 found = f"{layout.numbers} numbers and codes of {layout.code_sizes}"
                 raise broken("a coding that fits the model", found)
         return coding
@@ -782,8 +785,8 @@ def _require_agreement(estimator: Any, content: Node) -> None:
         layout = coding.layout
         coded = model is not None and model.kind in ("linear", "linear-regression", "network")
         shape = layout.numbers, tuple(layout.code_sizes)
-        if coded and shape != (model.numbers, tuple(model.code_sizes)):
-            expected = f"a coding of {model.numbers} numbers, as the model has"
+        if coded and shape != (model.layout.numbers, model.layout.code_sizes):
+            expected = f"a coding of {model.layout.numbers} numbers, as the model has"
             content["coding"].refuse(expected, layout.numbers)
     weights = outcome.weights if isinstance(outcome, Outcome) else None
     if isinstance(model, LinearModel) and weights is not None:

@@ -42,8 +42,7 @@ from ..methods.released import (
     soft_values,
 )
 from ..models import LinearModel
-from ..models.linear import is_sparse
-from ..models.model import known_classes
+from ..models.model import is_sparse, known_classes
 from ..show.numbers import at_most
 from ..statement.document import PrivacyStatement, PublicFact
 from ..tables.columns import same_length

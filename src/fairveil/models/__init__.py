@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 from . import files, folders
 from .files import load, save
-from .grouped import GroupedLinearModel
-from .linear import AffineMap, LinearModel
+from .linear import AffineMap, GroupedLinearModel, LinearModel, RegressionModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts, Predictor, RandomState
-from .postprocessed import PostProcessedModel
-from .regression import RegressionModel
-from .shifted import ShiftedModel
+from .postprocessed import PostProcessedModel, ShiftedModel
 
 if TYPE_CHECKING:
-    from .torch_model import NetworkModel as NetworkModel
+    from .torch_network import NetworkModel as NetworkModel
     from .torch_network import Skeleton as Skeleton
 
 # torch is loaded when they are asked for

@@ -1,9 +1,8 @@
 """Models on disk: `model.json` (words and numbers) and `arrays.npz` (arrays, to the last bit).
 Never pickle.
 
-A new kind of model takes part by `register(kind, reader)`. What is read is checked before it is
-used: format, version, kinds, the SHA-256 of the arrays, their names, types and shapes. That shows
-damage, not authorship: anyone can write a model.
+What is read is checked before it is used: format, version, kinds, the SHA-256 of the arrays, their
+names, types and shapes. That shows damage, not authorship: anyone can write a model.
 """
 
 from __future__ import annotations
@@ -11,23 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from .._json import MALFORMED, Document, Node, shown
+from ..core.errors import need
 from ..errors import ChecksumError, FairveilError, InputError
 from . import npz
 from .folders import LARGEST_TEXT, read_folder, write_folder
-from .grouped import GroupedLinearModel
-from .linear import LinearModel
+from .linear import GroupedLinearModel, LinearModel, RegressionModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Parts, Predictor
-from .postprocessed import PostProcessedModel
-from .regression import RegressionModel
-from .shifted import ShiftedModel
+from .postprocessed import PostProcessedModel, ShiftedModel
 
 FORMAT = "fairveil-model"
 FORMAT_VERSION = 1
@@ -38,30 +35,16 @@ TYPES = npz.TYPES
 REMEDY = "It is not what was saved: save the model again."
 DOCUMENT = Document(MODEL_FILE, REMEDY, largest=LARGEST_TEXT)
 ARRAYS = Document(ARRAYS_FILE, REMEDY)
-
-Reader = Callable[[Parts, tuple[Any, ...]], Predictor]
-_readers: dict[str, Reader] = {}
-
-
-def register(kind: str, reader: Reader) -> None:
-    """Say how models of a kind are put together again, from their parts and the models that they
-    are made of."""
-    if kind in _readers:
-        raise InputError.expected(
-            "a kind that is not taken", of="kind", got=kind, remedy="Choose another name."
-        )
-    _readers[kind] = reader
-
-
-register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
-register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
-register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0]))
-register(PostProcessedModel.kind, PostProcessedModel.from_parts)
-register(ShiftedModel.kind, ShiftedModel.from_parts)
-register(
-    GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0])
-)
-register(RegressionModel.kind, lambda parts, models: RegressionModel.from_parts(parts))
+KINDS: Mapping[str, type[Predictor]] = {
+    one.kind: one
+    for one in (
+        *(LinearModel, GroupedLinearModel, RegressionModel, MixtureModel, DerandomisedModel),
+        *(PostProcessedModel, ShiftedModel),
+    )
+}
+"""Every kind of model but networks."""
+KNOWN = sorted((*KINDS, NETWORK))
+OTHER = "Read it with the version of Fairveil that wrote it."
 
 
 def save(model: Predictor, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -100,15 +83,11 @@ def to_files(model: Predictor) -> dict[str, bytes]:
 def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
     """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one
     of the networks in it."""
-    content = _content(files[MODEL_FILE])
-    packed = files[ARRAYS_FILE]
-    expected = content["arrays_sha256"].text()
-    if hashlib.sha256(packed).hexdigest() != expected:
-        remedy = "The file is damaged or from another model: save it again."
-        got = "another"
-        raise ChecksumError.expected(
-            f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy
-        )
+    content, packed = _content(files[MODEL_FILE]), files[ARRAYS_FILE]
+    told = content["arrays_sha256"].text()
+    same = hashlib.sha256(packed).hexdigest() == told
+    words, fix = f"SHA-256 {told[:64]}", "The file is damaged or from another model: save it again."
+    need(same, words, of=ARRAYS_FILE, got="another", fix=fix, error=ChecksumError)
     arrays = npz.read(packed, npz.declared(content["arrays"]), ARRAYS)
     try:
         return _revive(content["model"], arrays, 0, module)
@@ -116,29 +95,17 @@ def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
         raise
     except MALFORMED as error:
         found = contradiction(error)
-    raise _broken("a complete description of a model", found)
+    raise InputError(str(DOCUMENT.refusal("a complete description of a model", found)))
 
 
 def _describe(
     parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], depth: int = 0
 ) -> dict[str, Any]:
-    if depth > DEEPEST:
-        remedy = "Flatten the mixtures."
-        raise InputError.expected(
-            f"at most {DEEPEST} models inside each other", of="model", got=depth, remedy=remedy
-        )
-    if parts.kind not in (*_readers, NETWORK):
-        remedy = "Register it with models.files.register."
-        raise InputError.expected(
-            f"one of {sorted(_readers)}", of="kind of model", got=parts.kind, remedy=remedy
-        )
-    for name, array in parts.arrays.items():
-        if array.dtype.str not in TYPES:
-            remedy = "Convert the array first."
-            raise InputError.expected(
-                f"one of {TYPES}", of=f"type of {name}", got=array.dtype.str, remedy=remedy
-            )
-        arrays[f"{place}{name}"] = array
+    words, fix = f"at most {DEEPEST} models inside each other", "Flatten the mixtures."
+    need(depth <= DEEPEST, words, of="model", got=depth, fix=fix)
+    fix = "Save a model of fairveil.models."
+    need(parts.kind in KNOWN, f"one of {KNOWN}", of="kind of model", got=parts.kind, fix=fix)
+    arrays |= {f"{place}{name}": array for name, array in parts.arrays.items()}
     inner = [
         _describe(model, f"{place}{t}.", arrays, depth + 1) for t, model in enumerate(parts.models)
     ]
@@ -153,25 +120,17 @@ def _revive(
     if depth > DEEPEST:
         described.refuse(f"at most {DEEPEST} models inside each other", depth)
     kind = described["kind"].text()
-    reader = _readers.get(kind)
-    if reader is None and kind != NETWORK:
-        remedy = (
-            "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
-        )
-        expected = f"one of {sorted(_readers)}"
-        raise InputError.expected(expected, of="kind of model", got=kind, remedy=remedy)
-    models = tuple(
-        _revive(inner, arrays, depth + 1, module) for inner in described["models"].list()
-    )
+    need(kind in KNOWN, f"one of {KNOWN}", of="kind of model", got=kind, fix=OTHER)
+    inner = described["models"].list()
+    models = tuple(_revive(one, arrays, depth + 1, module) for one in inner)
     places = described["arrays"]
     named = {name: arrays[places[name].one_of(arrays)] for name in places.mapping()}
-    inner_parts = tuple(model.to_parts() for model in models)
-    parts = Parts(kind, described["values"].mapping(), named, inner_parts)
-    if reader is None:
-        from .torch_model import NetworkModel
+    parts = Parts(kind, described["values"].mapping(), named)
+    if kind == NETWORK:
+        from .torch_network import NetworkModel
 
-        return NetworkModel.from_parts(parts, module)
-    return reader(parts, models)
+        return NetworkModel.revived(parts, module)
+    return KINDS[kind].from_parts(parts, models)
 
 
 def largest_arrays(raw: bytes) -> int:
@@ -184,12 +143,9 @@ def _content(raw: bytes) -> Node:
     if content.mapping().get("format") != FORMAT:
         content.refuse(f"an object whose 'format' is {FORMAT!r}", content.value)
     version = content["version"].value
-    if type(version) is not int or version != FORMAT_VERSION:
-        remedy = "Read it with the version of Fairveil that wrote it."
-        expected = f"version {FORMAT_VERSION}"
-        raise InputError.expected(
-            expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False
-        )
+    same, got = type(version) is int and version == FORMAT_VERSION, shown(version)
+    words = f"version {FORMAT_VERSION}"
+    need(same, words, of=MODEL_FILE, got=got, fix=OTHER, quote=False)
     return content.only(("format", "version", "model", "arrays", "arrays_sha256"))
 
 
@@ -199,7 +155,3 @@ def contradiction(error: Exception) -> str:
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
         return f"one without {shown(error.args[0])}"
     return f"one whose parts do not fit ({type(error).__name__})"
-
-
-def _broken(expected: str, got: object) -> InputError:
-    return InputError(str(DOCUMENT.refusal(expected, got)))

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from .._reading import MIB, read_bytes
-from ..errors import DataNotFoundError, InputError
+from ..core.errors import DataNotFoundError, need
 
 LARGEST_TEXT = 256 * MIB
+"""Bytes that a file of words and numbers may have."""
 # What the library writes into folders: of models, estimators (of one inside another with "base."
 # before), and commands.
 OWN = re.compile(
@@ -24,11 +25,6 @@ OWN = re.compile(
     r"(\.sig)?"
 )
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-
-
-def largest_text(name: str) -> int:
-    """Bytes that a file of words and numbers may have."""
-    return LARGEST_TEXT
 
 
 def write_folder(
@@ -134,83 +130,63 @@ def _reserve(descriptor: int, size: int) -> None:
         os.write(descriptor, bytes(min(MIB, size)))
 
 
-def strangers(folder: Path) -> list[str]:
-    """Names of what the library did not write there."""
-    return sorted(
-        entry.name
-        for entry in folder.iterdir()
-        if not OWN.fullmatch(entry.name) or not _is_plain(entry)
-    )
-
-
-def _is_plain(entry: Path) -> bool:
-    return entry.is_file() and not entry.is_symlink()
+def _is_own(entry: Path) -> bool:
+    """Whether it is a plain file that the library wrote."""
+    return bool(OWN.fullmatch(entry.name)) and entry.is_file() and not entry.is_symlink()
 
 
 def read_folder(
     path: str | os.PathLike[str],
     names: tuple[str, ...],
-    largest: Callable[[str], int] = largest_text,
+    largest: Callable[[str], int] = lambda _: LARGEST_TEXT,
 ) -> dict[str, bytes]:
     """The named files of a folder, each of at most `largest(name)` bytes. Links are refused: a
     folder from elsewhere must not make us read other files."""
-    folder = Path(path)
-    if not folder.is_dir():
-        remedy = "Pass the folder that was saved."
-        raise DataNotFoundError.expected("a folder", of="path", got=str(folder), remedy=remedy)
-    found = {}
+    folder, found = Path(path), {}
+    _need_there(folder.is_dir(), "a folder", folder, "Pass the folder that was saved.")
     for name in names:
         file = folder / _check_name(name)
-        if file.is_symlink():
-            remedy = "Copy the file itself into the folder."
-            raise InputError.expected(
-                "a plain file, not a link", of="path", got=str(file), remedy=remedy
-            )
-        if not file.exists():
-            remedy = "Part of the folder is missing: save it again."
-            raise DataNotFoundError.expected(
-                f"a file {name}", of="path", got=str(folder), remedy=remedy
-            )
-        remedy = "It is not what was saved: save the model again."
-        found[name] = read_bytes(file, what="a plain file", most=largest(name), remedy=remedy)
+        linked, fix = file.is_symlink(), "Copy the file itself into the folder."
+        need(not linked, "a plain file, not a link", of="path", got=str(file), fix=fix)
+        fix = "Part of the folder is missing: save it again."
+        _need_there(file.exists(), f"a file {name}", folder, fix)
+        fix = "It is not what was saved: save the model again."
+        found[name] = read_bytes(file, what="a plain file", most=largest(name), remedy=fix)
     return found
 
 
+def _need_there(holds: bool, words: str, folder: Path, fix: str) -> None:
+    need(holds, words, of="path", got=str(folder), fix=fix, error=DataNotFoundError)
+
+
 def _check_name(name: str) -> str:
-    if not FILE_NAME.fullmatch(name):
-        remedy = "Pass a name like model.json."
-        raise InputError.expected("a plain file name", of="file name", got=name, remedy=remedy)
+    right, fix = FILE_NAME.fullmatch(name), "Pass a name like model.json."
+    need(right, "a plain file name", of="file name", got=name, fix=fix)
     return name
 
 
 def _may_replace(target: Path, replaces: str | None) -> bool:
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        remedy = "Pass a path that is free, or a folder."
-        raise InputError.expected("a folder to write", of="path", got=str(target), remedy=remedy)
+    other, fix = target.exists() and not target.is_dir(), "Pass a path that is free, or a folder."
+    free, got = not other and not target.is_symlink(), str(target)
+    need(free, "a folder to write", of="path", got=got, fix=fix)
     if not target.exists():
         return False
     if any(target.iterdir()):
-        if replaces is None or not (target / replaces).is_file():
-            remedy = "Pass another path, or overwrite=True where it holds an earlier model."
-            raise InputError.expected(
-                "a folder that is not there yet", of="path", got=str(target), remedy=remedy
-            )
+        same = replaces is not None and (target / replaces).is_file()
+        fix = "Pass another path, or overwrite=True where it holds an earlier model."
+        need(same, "a folder that is not there yet", of="path", got=got, fix=fix)
         require_own(target, of="path")
     return True
 
 
 def require_own(folder: Path, *, of: str) -> None:
     """Refuse to replace a folder that holds files of somebody else."""
-    others = strangers(folder)
-    if others:
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        shown = ", ".join(name if name.isprintable() else repr(name) for name in others[:5])
-        remedy = (
-            "Move them to another folder, or name another one: only what Fairveil wrote is "
-            "replaced."
-        )
-        expected = f"only files that Fairveil wrote in {folder}"
-        raise InputError.expected(expected, of=of, got=f"{shown}{more}", remedy=remedy)
+    others = sorted(e.name for e in folder.iterdir() if not _is_own(e))
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in others[:5])
+    words, got = f"only files that Fairveil wrote in {folder}", f"{shown}{more}"
+    fix = "Move them, or name another folder: only what Fairveil wrote is replaced."
+    need(not others, words, of=of, got=got, fix=fix)
 
 
 def _move_into_place(made: Path, target: Path, replaced: bool) -> None:
@@ -238,6 +214,6 @@ def _remove_own(old: Path) -> None:
     """What somebody put there in the last moment stays, in the folder that was moved away."""
     with suppress(OSError):
         for entry in old.iterdir():
-            if OWN.fullmatch(entry.name) and _is_plain(entry):
+            if _is_own(entry):
                 entry.unlink()
         old.rmdir()

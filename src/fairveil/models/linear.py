@@ -1,20 +1,33 @@
-"""Linear models of coded rows: logistic with two classes, softmax with more."""
+"""Linear models of coded rows: logistic with two classes, softmax with more, with an intercept for
+each group, and regression, which gives a number a row."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError
-from ..facts import RowBlock, RowLayout
-from .model import Parts, ScoredModel, fixed_array, known_classes
+from ..core.errors import need
+from ..facts import Cells, RowBlock, RowLayout
+from .model import (
+    Codes,
+    Model,
+    Predictor,
+    RandomState,
+    ScoredModel,
+    cell_ids,
+    decided,
+    fitting,
+    fixed_array,
+    is_sparse,
+    known_classes,
+    need_product,
+    plain_layout,
+)
 
 BLOCK = 8192  # rows at a time: one block of scores stays in the cache
 
@@ -29,13 +42,11 @@ class AffineMap:
 
     def __post_init__(self) -> None:
         scale = np.atleast_1d(np.asarray(self.scale, dtype=np.float64))
-        _checks.normalise(self, scale=fixed_array(scale, (scale.size,), "scale"))
-        _checks.normalise(
-            self, shift=fixed_array(np.atleast_1d(self.shift), (scale.size,), "shift")
-        )
+        shift = fixed_array(np.atleast_1d(self.shift), (scale.size,), "shift")
+        _checks.normalise(self, scale=fixed_array(scale, (scale.size,), "scale"), shift=shift)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class LinearModel(ScoredModel):
     """score = intercept + sum of number x weight + sum over category columns of weight[offset +
     code].
@@ -58,107 +69,118 @@ class LinearModel(ScoredModel):
     kind: ClassVar[str] = "linear"
     weights: Floats
     intercept: Floats
-    numbers: int
-    code_sizes: tuple[int, ...]
-    _classes: tuple[Hashable, ...]
+    _: KW_ONLY
+    classes: tuple[Hashable, ...]
+    layout: RowLayout
 
-    def __init__(
-        self,
-        weights: npt.ArrayLike,
-        intercept: npt.ArrayLike,
-        *,
-        classes: Sequence[Hashable],
-        layout: RowLayout,
-    ) -> None:
-        _checks.normalise(self, _classes=known_classes(classes))
-        outputs = 1 if len(self._classes) == 2 else len(self._classes)
-        _checks.normalise(self, numbers=_checks.whole(numbers=layout.numbers))
-        _checks.normalise(
-            self,
-            code_sizes=tuple(
-                _checks.whole(at_least=1, code_size=size) for size in layout.code_sizes
-            ),
-        )
-        width = self.numbers + sum(self.code_sizes)
-        _checks.normalise(
-            self, weights=fixed_array(np.atleast_2d(weights), (outputs, width), "weights")
-        )
-        _checks.normalise(
-            self, intercept=fixed_array(np.atleast_1d(intercept), (outputs,), "intercept")
-        )
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The classes, in the order of their codes."""
-        return self._classes
-
-    @property
-    def is_randomised(self) -> bool:
-        """A linear model decides by its score alone."""
-        return False
+    def __post_init__(self) -> None:
+        classes, layout = known_classes(self.classes), plain_layout(self.layout)
+        outputs = 1 if len(classes) == 2 else len(classes)
+        weights = fixed_array(np.atleast_2d(self.weights), (outputs, layout.width), "weights")
+        intercept = fixed_array(np.atleast_1d(self.intercept), (outputs,), "intercept")
+        _checks.normalise(self, weights=weights, intercept=intercept)
+        _checks.normalise(self, classes=classes, layout=layout)
 
     def decision_scores(self, rows: object) -> Floats:
         """(rows, outputs)."""
-        return scores_of(rows, self.weights, self.intercept, self.numbers, self.code_sizes)
+        return scores_of(rows, self.weights, self.intercept, self.layout)
 
     def in_input_units(self, affine: AffineMap) -> tuple[Floats, Floats]:
         """(coefficients, intercept) for unencoded numbers: w (a x + b) = (w a) x + w b. Category
         weights stay as they are."""
-        if affine.scale.size != self.numbers:
-            expected = f"a scale and a shift for each of {self.numbers} numbers"
-            remedy = "Pass the map of the encoder that made the rows."
-            raise InputError.expected(expected, of="affine", got=affine.scale.size, remedy=remedy)
+        numbers = self.layout.numbers
+        words = f"a scale and a shift for each of {numbers} numbers"
+        fix, fits = "Pass the map of the encoder that made the rows.", affine.scale.size == numbers
+        need(fits, words, of="affine", got=affine.scale.size, fix=fix)
         coefficients = np.array(self.weights)
-        coefficients[:, : self.numbers] *= affine.scale
-        return coefficients, np.asarray(
-            self.intercept + self.weights[:, : self.numbers] @ affine.shift
-        )
-
-    def to_parts(self) -> Parts:
-        """The layout and the classes as values, weights and intercept as arrays."""
-        values = {
-            "classes": list(self._classes),
-            "numbers": self.numbers,
-            "code_sizes": list(self.code_sizes),
-        }
-        return Parts(self.kind, values, {"weights": self.weights, "intercept": self.intercept})
-
-    @staticmethod
-    def from_parts(parts: Parts) -> LinearModel:
-        """The inverse of `to_parts`."""
-        layout = RowLayout(parts.values["numbers"], tuple(parts.values["code_sizes"]))
-        weights, intercept = parts.arrays["weights"], parts.arrays["intercept"]
-        return LinearModel(weights, intercept, classes=parts.values["classes"], layout=layout)
+        coefficients[:, :numbers] *= affine.scale
+        return coefficients, np.asarray(self.intercept + self.weights[:, :numbers] @ affine.shift)
 
 
-def scores_of(
-    rows: object, weights: Floats, intercept: Floats, numbers: int, code_sizes: tuple[int, ...]
-) -> Floats:
+@dataclass(frozen=True, eq=False)
+class GroupedLinearModel(Model):
+    """score = linear score + offsets[group]. `offsets` (groups, outputs), of product cells; rows
+    carry their sensitive codes.
+
+    With zero weights it decides by the group alone: the paper's maximally discriminatory
+    classifiers (its Assumption 4.1).
+    """
+
+    kind: ClassVar[str] = "grouped-linear"
+    linear: LinearModel
+    offsets: Floats
+    cells: Cells
+    classes: tuple[Hashable, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        need_product(self.cells)
+        fix = "It is not what was saved: save the model again."
+        linear = _checks.instance(LinearModel, "model", self.linear, fix, "a linear model")
+        shape = (self.cells.count, len(linear.intercept))
+        offsets = fixed_array(self.offsets, shape, "offsets")
+        _checks.normalise(self, offsets=offsets, classes=linear.classes)
+
+    @property
+    def reads_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:
+        """The class with the largest score; ties go to the first."""
+        return decided(self.linear.decision_scores(rows) + self.offsets[cell_ids(rows, self.cells)])
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionModel(Predictor):
+    """prediction = intercept + sum of number x weight + sum over category columns of weight[offset
+    + code].
+
+    `weights` (width,), in the order of `RowLayout`. A row's prediction is one fixed sequence of
+    operations, as a `LinearModel`'s score is.
+
+    >>> model = RegressionModel([2.0, -1.0, 1.0], 0.5, layout=RowLayout(1, (2,)))
+    >>> model.predict_numbers(
+    ...     RowBlock(numbers=np.array([[1.0, -1.0]]), codes=np.array([[0, 1]]))
+    ... ).tolist()
+    [1.5, -0.5]
+    """
+
+    kind: ClassVar[str] = "linear-regression"
+    weights: Floats
+    intercept: float
+    _: KW_ONLY
+    layout: RowLayout
+
+    def __post_init__(self) -> None:
+        layout = plain_layout(self.layout)
+        weights = fixed_array(np.atleast_1d(self.weights), (layout.width,), "weights")
+        intercept = float(fixed_array(np.atleast_1d(self.intercept), (1,), "intercept")[0])
+        _checks.normalise(self, weights=weights, intercept=intercept, layout=layout)
+
+    def predict_numbers(self, rows: object) -> Floats:
+        """(rows,)."""
+        weights, intercept = self.weights[np.newaxis], np.array([self.intercept])
+        return scores_of(rows, weights, intercept, self.layout)[:, 0]
+
+
+def scores_of(rows: object, weights: Floats, intercept: Floats, layout: RowLayout) -> Floats:
     """(rows, outputs), of weights (outputs, width)."""
-    block = _fitting(rows, numbers, code_sizes)
+    block = fitting(rows, layout)
     scores = np.empty((block.rows, len(intercept)))
     for start in range(0, block.rows, BLOCK):
         run = slice(start, start + BLOCK)
-        scores[run] = _scores(block, run, weights, intercept, numbers, code_sizes)
-    if not np.isfinite(scores).all():
-        remedy = "Encode missing and unbounded values by a schema."
-        raise InputError.expected(
-            "finite numbers", of="rows", got="a score that is none", remedy=remedy
-        )
+        scores[run] = _scores(block, run, weights, intercept, layout)
+    finite, fix = np.isfinite(scores).all(), "Encode missing and unbounded values by a schema."
+    need(finite, "finite numbers", of="rows", got="a score that is none", fix=fix)
     return scores
 
 
 def _scores(
-    block: RowBlock,
-    run: slice,
-    weights: Floats,
-    intercept: Floats,
-    numbers: int,
-    code_sizes: tuple[int, ...],
+    block: RowBlock, run: slice, weights: Floats, intercept: Floats, layout: RowLayout
 ) -> Floats:
     """Additions in one order: 0, numbers from first to last, codes from first to last,
     intercept."""
-    codes = block.codes[:, run]
+    codes, numbers = block.codes[:, run], layout.numbers
     if is_sparse(block.numbers):
         scores = np.ascontiguousarray(np.asarray(block.numbers[run] @ weights[:, :numbers].T).T)
     else:
@@ -167,47 +189,7 @@ def _scores(
             scores += weights[:, j, np.newaxis] * block.numbers[j, run].astype(np.float64)
     # Codes are looked up: their columns of ones are never made.
     offset = numbers
-    for line, size in zip(codes, code_sizes, strict=True):
+    for line, size in zip(codes, layout.code_sizes, strict=True):
         scores += weights[:, offset : offset + size][:, line]
         offset += size
     return (scores + intercept[:, np.newaxis]).T
-
-
-def _fitting(rows: object, numbers: int, code_sizes: tuple[int, ...]) -> RowBlock:
-    block = rows if isinstance(rows, RowBlock) else as_block(rows)
-    found = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
-    if found != numbers or len(block.codes) != len(code_sizes):
-        expected = f"{numbers} numbers and {len(code_sizes)} category columns"
-        got = f"{found} and {len(block.codes)}"
-        raise InputError.expected(
-            expected, of="rows", got=got, remedy="Encode rows as those of the fit were."
-        )
-    for j, (line, size) in enumerate(zip(block.codes, code_sizes, strict=True)):
-        if line.size and (int(line.max()) >= size or int(line.min()) < 0):
-            expected = f"codes from 0 to {size - 1}"
-            got, remedy = "a code outside", "Encode rows by the schema of the fit."
-            raise InputError.expected(expected, of=f"category column {j}", got=got, remedy=remedy)
-    return block
-
-
-def as_block(rows: Any) -> RowBlock:
-    if is_sparse(rows):
-        numbers = rows.tocsr().astype(np.float64)
-        if not numbers.has_sorted_indices:
-            numbers = numbers.sorted_indices()
-        return RowBlock(numbers, _no_codes(numbers.shape[0]))
-    array = np.asarray(rows)
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        got, remedy = f"{array.dtype} of shape {array.shape}", "Encode the rows first."
-        raise InputError.expected(
-            "numbers of shape (rows, numbers)", of="rows", got=got, remedy=remedy
-        )
-    return RowBlock(array.T, _no_codes(array.shape[0]))
-
-
-def is_sparse(array: object) -> bool:
-    return bool(sparse.issparse(array))
-
-
-def _no_codes(rows: int) -> npt.NDArray[np.integer]:
-    return np.zeros((0, rows), dtype=np.uint8)
