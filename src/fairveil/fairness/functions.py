@@ -67,6 +67,7 @@ from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
+from ..core.errors import need
 from ..errors import InputError
 
 
@@ -97,9 +98,9 @@ class Outer(ABC):
     def steepness(self, m: int) -> float:
         """The largest length of a gradient."""
 
-    @abstractmethod
     def bend(self, m: int) -> float:
         """The Lipschitz constant of the gradient; infinite where there is a kink."""
+        return math.inf if m > 1 else 0.0
 
     def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
         """The same ranges for phi(M l), (K,) each, of M = `lines` (m, K), sparse: sums of each
@@ -181,9 +182,6 @@ class Largest(_OneOf):
     def gradient(self, v: Floats) -> Floats:
         return np.asarray(np.eye(v.shape[-1])[v.argmax(axis=-1)])
 
-    def bend(self, m: int) -> float:
-        return math.inf if m > 1 else 0.0
-
 
 @dataclass(frozen=True)
 class SoftLargest(_OneOf):
@@ -226,15 +224,13 @@ class Stated(Outer):
 
     def value(self, v: Floats) -> Floats:
         flat = np.clip(v, 0.0, 1.0).reshape(-1, v.shape[-1])
-        return np.array([float(self.function(line)) for line in flat], np.float64).reshape(
-            v.shape[:-1]
-        )
+        found = [float(self.function(line)) for line in flat]
+        return np.array(found, np.float64).reshape(v.shape[:-1])
 
     def gradient(self, v: Floats) -> Floats:
         flat = np.clip(v, 0.0, 1.0).reshape(-1, v.shape[-1])
-        return np.array(
-            [np.asarray(self.derivative(line), np.float64) for line in flat], np.float64
-        ).reshape(v.shape)
+        found = [np.asarray(self.derivative(line), np.float64) for line in flat]
+        return np.array(found, np.float64).reshape(v.shape)
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         return np.full(m, 0.0 if self.monotone else -self.steepest), np.full(m, self.steepest)
@@ -362,9 +358,8 @@ SMOOTHING = 0.01
 
 
 @dataclass(frozen=True)
-class GeometricShortfall(Outer):
-    """1 less the geometric mean of numbers in [0, 1], each raised by `smoothing`, without which no
-    slope is bounded at 0."""
+class _Shortfall(Outer):
+    """1 less a mean of numbers in [0, 1], each raised by `smoothing`. Abstract."""
 
     smoothing: float = SMOOTHING
 
@@ -372,12 +367,25 @@ class GeometricShortfall(Outer):
         _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
 
     def value(self, v: Floats) -> Floats:
-        return np.asarray(1.0 + self.smoothing - self._mean(v))
+        return np.asarray(1.0 + self.smoothing - self._mean(self._raised(v)))
+
+    def _raised(self, v: Floats) -> Floats:
+        return np.asarray(np.clip(v, 0.0, 1.0) + self.smoothing)
+
+    @abstractmethod
+    def _mean(self, raised: Floats) -> Floats:
+        """The mean of them."""
+
+
+class GeometricShortfall(_Shortfall):
+    """Of the geometric mean, which has no bounded slope at 0 without smoothing."""
+
+    def _mean(self, raised: Floats) -> Floats:
+        return np.asarray(np.exp(np.log(raised).mean(axis=-1)))
 
     def gradient(self, v: Floats) -> Floats:
-        return np.asarray(
-            -self._mean(v)[..., np.newaxis] / v.shape[-1] / self._raised(v) * (v <= 1.0)
-        )
+        raised = self._raised(v)
+        return np.asarray(-self._mean(raised)[..., np.newaxis] / v.shape[-1] / raised * (v <= 1.0))
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         s = self.smoothing
@@ -392,30 +400,17 @@ class GeometricShortfall(Outer):
         s = self.smoothing
         return s ** (1.0 / m) * (1.0 + s) ** ((m - 1) / m) / s**2 / m if m > 1 else 0.0
 
-    def _raised(self, v: Floats) -> Floats:
-        return np.asarray(np.clip(v, 0.0, 1.0) + self.smoothing)
 
-    def _mean(self, v: Floats) -> Floats:
-        return np.asarray(np.exp(np.log(self._raised(v)).mean(axis=-1)))
+class HarmonicShortfall(_Shortfall):
+    """Of the harmonic mean."""
 
-
-@dataclass(frozen=True)
-class HarmonicShortfall(Outer):
-    """1 less the harmonic mean of numbers in [0, 1], each raised by `smoothing`."""
-
-    smoothing: float = SMOOTHING
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
-
-    def value(self, v: Floats) -> Floats:
-        return np.asarray(1.0 + self.smoothing - v.shape[-1] / (1.0 / self._raised(v)).sum(axis=-1))
+    def _mean(self, raised: Floats) -> Floats:
+        return np.asarray(raised.shape[-1] / (1.0 / raised).sum(axis=-1))
 
     def gradient(self, v: Floats) -> Floats:
         inverse = 1.0 / self._raised(v)
-        return np.asarray(
-            -v.shape[-1] * (inverse / inverse.sum(axis=-1, keepdims=True)) ** 2 * (v <= 1.0)
-        )
+        shares = inverse / inverse.sum(axis=-1, keepdims=True)
+        return np.asarray(-v.shape[-1] * shares**2 * (v <= 1.0))
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
         return np.full(m, -m * self._share(m) ** 2), np.zeros(m)
@@ -430,9 +425,6 @@ class HarmonicShortfall(Outer):
         """The largest share: one number 0, the others 1."""
         s = self.smoothing
         return (1.0 / s) / (1.0 / s + (m - 1) / (1.0 + s))
-
-    def _raised(self, v: Floats) -> Floats:
-        return np.asarray(np.clip(v, 0.0, 1.0) + self.smoothing)
 
 
 @dataclass(frozen=True)
@@ -472,9 +464,6 @@ class Inequality(Outer):
         unit = max(1, m - 1)
         return (2.0 * np.arange(m) - (m - 1)) / unit, self.theta * m / unit
 
-    def bend(self, m: int) -> float:
-        return math.inf if m > 1 else 0.0
-
 
 def gini(v: Floats) -> Floats:
     """The Gini index of numbers that are not negative, (..., m) -> (...); NaN where all are 0."""
@@ -513,19 +502,24 @@ class LossFunction(ABC):
         """The Lipschitz constant of the gradient; infinite at a kink."""
 
     @property
-    @abstractmethod
+    def parts(self) -> tuple[LossFunction, ...]:
+        """What it is made of."""
+        return ()
+
+    @property
     def convex(self) -> bool:
         """Whether it is known to be."""
+        return all(part.convex for part in self.parts)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether a user's word stands for the constants."""
+        return any(part.trusted for part in self.parts)
 
     @property
     def monotone(self) -> bool:
         """Whether it does not fall when a loss grows."""
         return float(self.slopes[0].min()) >= 0.0
-
-    @property
-    def trusted(self) -> bool:
-        """Whether a user's word stands for the constants."""
-        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -613,12 +607,8 @@ class Worst(LossFunction):
         return self.functions[0].smoothness if len(self.functions) == 1 else math.inf
 
     @property
-    def convex(self) -> bool:
-        return all(function.convex for function in self.functions)
-
-    @property
-    def trusted(self) -> bool:
-        return any(function.trusted for function in self.functions)
+    def parts(self) -> tuple[LossFunction, ...]:
+        return self.functions
 
 
 @dataclass(frozen=True, eq=False)
@@ -638,22 +628,16 @@ class Joint(LossFunction):
     def value(self, losses: Floats) -> Floats:
         if self.g is None:
             return self.f.value(losses)
-        excess = np.maximum(self.g.value(losses), 0.0)
-        if self.width > 0.0:
-            excess = np.where(
-                excess < self.width, excess**2 / (2.0 * self.width), excess - self.width / 2.0
-            )
+        excess, w = np.maximum(self.g.value(losses), 0.0), self.width
+        if w > 0.0:
+            excess = np.where(excess < w, excess**2 / (2.0 * w), excess - w / 2.0)
         return np.asarray(self.f.value(losses) + self.penalty * excess)
 
     def gradient(self, losses: Floats) -> Floats:
         if self.g is None:
             return self.f.gradient(losses)
-        excess = self.g.value(losses)
-        share = (
-            np.clip(excess / self.width, 0.0, 1.0)
-            if self.width > 0.0
-            else (excess >= 0.0).astype(np.float64)
-        )
+        excess, w = self.g.value(losses), self.width
+        share = np.clip(excess / w, 0.0, 1.0) if w > 0.0 else (excess >= 0.0).astype(np.float64)
         share = share.reshape(*share.shape, *(1,) * len(self.shape))
         return np.asarray(self.f.gradient(losses) + self.penalty * share * self.g.gradient(losses))
 
@@ -677,25 +661,19 @@ class Joint(LossFunction):
             return self.f.smoothness
         if self.width == 0.0:
             return math.inf
-        return self.f.smoothness + self.penalty * (
-            self.g.smoothness + self.g.lipschitz**2 / self.width
-        )
+        of_g = self.g.smoothness + self.g.lipschitz**2 / self.width
+        return self.f.smoothness + self.penalty * of_g
 
     @property
-    def convex(self) -> bool:
-        return self.f.convex and (self.g is None or self.g.convex)
-
-    @property
-    def trusted(self) -> bool:
-        return self.f.trusted or (self.g is not None and self.g.trusted)
+    def parts(self) -> tuple[LossFunction, ...]:
+        return (self.f,) if self.g is None else (self.f, self.g)
 
 
 def smoothed(h: Joint, width: float) -> Joint:
     """h with kinks of that width: of max(0, .), and of largest ones, which `SoftLargest` is over by
     at most as much."""
-    return Joint(
-        softened(h.f, width), None if h.g is None else softened(h.g, width), h.penalty, width
-    )
+    g = None if h.g is None else softened(h.g, width)
+    return Joint(softened(h.f, width), g, h.penalty, width)
 
 
 def smoothing_adds(h: Joint, width: float) -> float:
@@ -709,23 +687,18 @@ def softened(function: LossFunction, width: float) -> LossFunction:
     """The largest of several numbers as `SoftLargest`, which is over it by at most `width`; else
     the function itself."""
     found = _largest_of(function)
-    return (
-        function
-        if found is None
-        else replace(found, outer=SoftLargest(math.log(found.lines.shape[0]) / width))
-    )
+    if found is None:
+        return function
+    return replace(found, outer=SoftLargest(math.log(found.lines.shape[0]) / width))
 
 
 def _largest_of(function: LossFunction) -> GroupFunction | None:
     """The largest of several numbers that it is, if it is one."""
-    one = (
-        function.functions[0]
-        if isinstance(function, Worst) and len(function.functions) == 1
-        else function
-    )
-    if isinstance(one, GroupFunction) and isinstance(one.outer, Largest) and one.lines.shape[0] > 1:
-        return one
-    return None
+    one: Any = function
+    if isinstance(function, Worst) and len(function.functions) == 1:
+        one = function.functions[0]
+    largest = isinstance(one, GroupFunction) and isinstance(one.outer, Largest)
+    return one if largest and one.lines.shape[0] > 1 else None
 
 
 def diameter(shape: tuple[int, ...], per_row: int = 1) -> float:
@@ -787,59 +760,41 @@ def checked(
     v[:2] = np.array([[0.0], [1.0]])
     near = np.clip(w + 1e-3 * rng.standard_normal(w.shape), 0.0, 1.0)
     starts, ends = np.concatenate([v, w, near]), np.concatenate([w, v, w])
-    values, others, middle = (
-        _finite(outer.value, place) for place in (starts, ends, (starts + ends) / 2.0)
-    )
+    middles, away = (starts + ends) / 2.0, ends - starts
+    values, others, middle = (_finite(outer.value, place) for place in (starts, ends, middles))
     slopes, at_ends = _finite(outer.gradient, starts), _finite(outer.gradient, ends)
     scale = 1.0 + float(np.abs(values).max())
-    slack, away, bend = tolerance * scale, ends - starts, outer.bend(m)
+    slack, bend, most = tolerance * scale, outer.bend(m), outer.steepness(m)
     apart = np.linalg.norm(away, axis=-1)
     lengths = np.linalg.norm(slopes, axis=-1).max(), (np.abs(others - values) / apart).max()
     steepest, turned = max(lengths), (np.linalg.norm(at_ends - slopes, axis=-1) / apart).max()
-    smooth, by_differences = math.isfinite(bend), "Check `gradient` by finite differences."
     # beside finite differences, of a third of the vectors
-    at, step, off = starts[::3], 1e-6, 0.0
+    smooth, at, step, off = math.isfinite(bend), starts[::3], 1e-6, 0.0
     for axis in range(m):
         shift = step * np.eye(m)[axis]
         low, high = np.maximum(at - shift, 0.0), np.minimum(at + shift, 1.0)
         rise = (_finite(outer.value, high) - _finite(outer.value, low)) / (high - low)[:, axis]
         allowed = 1e-3 * scale + (bend * step if smooth else 0.0)
         off = max(off, float((np.abs(rise - slopes[::3, axis]) > allowed).mean()))
-    rules = (
-        (
-            outer.convex and (middle > (values + others) / 2.0 + slack).any(),
-            ("a convex function", "one whose middle lies above"),
-            "State convex=False, and choose by method='exponential'.",
-        ),
-        (
-            outer.convex and (others < values + (slopes * away).sum(axis=-1) - slack).any(),
-            ("a subgradient of the function", "a line that is above it"),
-            by_differences,
-        ),
-        (
-            steepest > outer.steepness(m) * (1.0 + tolerance) + slack,
-            (f"slopes of at most {outer.steepness(m):g}, as stated", f"one of {steepest:g}"),
-            "State a larger lipschitz.",
-        ),
-        (
-            turned > bend * (1.0 + tolerance) + slack,
-            (f"gradients that turn by at most {bend:g}, as stated", f"{turned:g}"),
-            "State a larger smoothness, or inf.",
-        ),
-        (
-            off > (0.05 if smooth else 0.5),
-            ("the gradient of the function", "another along a rate"),
-            by_differences,
-        ),
-        (
-            outer.monotone and (slopes < -slack).any(),
-            ("a non-decreasing function", "a negative slope"),
-            "State monotone=False.",
-        ),
-    )
-    for broken, (expected, got), remedy in rules:
-        if broken:
-            raise InputError.expected(expected, of=USER_MADE, got=got, remedy=remedy)
+
+    def refuse(broken: object, expected: str, got: str, fix: str) -> None:
+        need(not broken, expected, of=USER_MADE, got=got, fix=fix)
+
+    exponential = "State convex=False, and choose by method='exponential'."
+    differences, lines = "Check `gradient` by finite differences.", (slopes * away).sum(axis=-1)
+    above = outer.convex and (middle > (values + others) / 2.0 + slack).any()
+    refuse(above, "a convex function", "one whose middle lies above", exponential)
+    below = outer.convex and (others < values + lines - slack).any()
+    refuse(below, "a subgradient of the function", "a line that is above it", differences)
+    steep, expected = steepest > most * (1.0 + tolerance) + slack, f"slopes of at most {most:g}"
+    refuse(steep, f"{expected}, as stated", f"one of {steepest:g}", "State a larger lipschitz.")
+    turns, expected = turned > bend * (1.0 + tolerance) + slack, "gradients that turn by at most"
+    smaller = "State a larger smoothness, or inf."
+    refuse(turns, f"{expected} {bend:g}, as stated", f"{turned:g}", smaller)
+    away_from = off > (0.05 if smooth else 0.5)
+    refuse(away_from, "the gradient of the function", "another along a rate", differences)
+    falls = outer.monotone and (slopes < -slack).any()
+    refuse(falls, "a non-decreasing function", "a negative slope", "State monotone=False.")
     return function
 
 
@@ -854,8 +809,6 @@ def _finite(function: Callable[[Floats], Floats], v: Floats) -> Floats:
     except Exception as problem:
         got = f"{type(problem).__name__}: {problem}"
         raise InputError.expected("a number", of=USER_MADE, got=got, remedy=remedy) from problem
-    if not np.isfinite(found).all():
-        raise InputError.expected(
-            "finite values and gradients", of=USER_MADE, got="NaN or infinite ones", remedy=remedy
-        )
+    expected, got = "finite values and gradients", "NaN or infinite ones"
+    need(np.isfinite(found).all(), expected, of=USER_MADE, got=got, fix=remedy)
     return found
