@@ -48,6 +48,7 @@ import numpy.typing as npt
 from .. import _checks
 from .._codec import Codec, Kind, UnwrittenError
 from .._json import Document
+from ..core.errors import need
 from ..errors import FairveilError, InputError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
@@ -55,52 +56,23 @@ from ..tables import keys
 LARGEST = 1.0
 UNITS = {"max_gap": "percentage points"}  # of all others: per cent
 _PER_CENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*%\s*")
-_BARE_POINT = re.compile(r"[+-]?(?:\d+\.|\.\d+)(?:[eE][+-]?\d{1,3})?")
+REQUIRED: Any = "required"
+"""The default of a bound that has none."""
 
 
-class _NotGiven:
-    """The default of a bound that has none."""
+def rate_bound(name: str, value: object, *, below: float = LARGEST, way_out: str = "") -> float:
+    """A bound on rates or on gaps of rates: at least 0 and below `below`.
 
-    def __repr__(self) -> str:
-        return "required"
-
-    def __copy__(self) -> _NotGiven:
-        return self
-
-    def __deepcopy__(self, memo: object) -> _NotGiven:
-        return self
-
-
-NOT_GIVEN: Any = _NotGiven()
-
-
-def of_rates(owner: str, *, below: float = LARGEST, **named: object) -> float | None:
-    """A bound on rates or on gaps of rates: at least 0 and below `below`, or None, which requires
-    nothing.
-
-    >>> of_rates("DemographicParity", max_gap=0.05)
+    >>> rate_bound("max_gap", 0.05)
     0.05
     """
-    ((name, value),) = named.items()
-    if value is NOT_GIVEN:
-        remedy = (
-            f"Write {owner}({name}=0.05), for example, or {owner}({name}=None) to require nothing."
-        )
-        raise InputError.expected("a bound", of=name, got="none", remedy=remedy, quote=False)
-    if value is None:
-        return None
-    way_out = f"{name}=None requires nothing."
-    bound = _number(name, value, f"Pass {name}=0.05, for example; {way_out}")
-    if bound >= below:
-        back = (
-            asked_back(name, bound, f"{name}={{}}")
-            if below == LARGEST
-            else "This loss has no largest value."
-        )
-        remedy = f"{back} {way_out}"
-        raise InputError.expected(
-            f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy
-        )
+    remedy = f"Pass {name}=0.05, for example. {way_out}".rstrip()
+    endless = isinstance(value, float) and value == math.inf
+    given: Any = {name: value}
+    bound = math.inf if endless else _checks.non_negative(remedy=remedy, **given)
+    back = asked_back(name, bound, f"{name}={{}}") if below == LARGEST else "It has no end."
+    expected, fix = f"a number from 0 to below {below:g}", f"{back} {way_out}".rstrip()
+    need(bound < below, expected, of=name, got=value, fix=fix)
     return bound
 
 
@@ -113,11 +85,22 @@ def asked_back(name: str, bound: float, *ways: str) -> str:
     >>> asked_back("max_rate", 300.0, "max_rate={}")
     'No rate is above 1.'
     """
-    unit = UNITS.get(name, "per cent")
     if bound >= 100:
         return "No two rates are more than 1 apart." if name == "max_gap" else "No rate is above 1."
     meant = " or ".join(way.format(f"{bound / 100:.6g}") for way in ways)
+    unit = UNITS.get(name, "per cent")
     return f"{bound:g} means {100 * bound:.6g} {unit}: did you mean {meant}?"
+
+
+def rate_in_text(bound: float, text: str, name: str, limit: str) -> float:
+    """The bound that a text gives: an error in the text's words where it requires nothing. `name`:
+    of what it bounds; `limit`: "max_gap", or of a rate."""
+    fix = asked_back(limit, bound, f"{name}:{{}}")
+    far = bound >= 100
+    end = " Leave the option out to require nothing." if far else f" or {name}:{bound:g}%?"
+    fix, expected = (fix if far else fix[:-1]) + end, "a bound from 0 to below 1"
+    need(not bound >= LARGEST, expected, of="constraint", got=text, fix=fix)
+    return bound
 
 
 def share(text: str) -> float | None:
@@ -128,61 +111,6 @@ def share(text: str) -> float | None:
     """
     found = _PER_CENT.fullmatch(text) if len(text) < 64 else None
     return None if found is None else float(Decimal(found[1]) / 100)
-
-
-def bare_point(text: str) -> float | None:
-    """A number with no digit before its point, or none after it, which JSON does not take; None of
-    any other text.
-
-    >>> bare_point(".1"), bare_point("1."), bare_point("0.1")
-    (0.1, 1.0, None)
-    """
-    return float(text) if len(text) < 64 and _BARE_POINT.fullmatch(text) else None
-
-
-def below_one(bound: object, name: str) -> float:
-    """A bound on an objective that is a rate, a gap of rates or a mean of them."""
-    found = _number(name, bound, f"Pass {name}=0.05, for example.")
-    if found >= LARGEST:
-        remedy = (
-            f"{asked_back(name, found, f'{name}={{}}')} To require nothing, leave the bound out."
-        )
-        raise InputError.expected("a number from 0 to below 1", of=name, got=bound, remedy=remedy)
-    return found
-
-
-def _number(name: str, value: object, remedy: str) -> float:
-    """At least 0, perhaps infinite: whoever calls refuses that in words of its own."""
-    if isinstance(value, float) and value == math.inf:
-        return value
-    return _checks.non_negative(remedy=remedy, **{name: value})  # type: ignore[arg-type]
-
-
-def require_below_one(bound: float, text: str, name: str, limit: str) -> None:
-    """An error where the bound in a text requires nothing. `name`: of what it bounds; `limit`:
-    "max_gap", or of a rate."""
-    if bound >= LARGEST:
-        remedy = f"{asked_back(limit, bound, f'{name}:{{}}')[:-1]} or {name}:{bound:g}%?"
-        remedy = (
-            remedy
-            if bound < 100
-            else f"{asked_back(limit, bound)} Leave the option out to require nothing."
-        )
-        raise InputError.expected(
-            "a bound from 0 to below 1", of="constraint", got=text, remedy=remedy
-        )
-
-
-def of_confidence(confidence: object) -> None:
-    """The confidence with which a fit certifies a bound: None, or from 0.5 to below 1."""
-    if confidence is None:
-        return
-    remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
-    found = _checks.fraction(confidence=confidence, high_open=True, remedy=remedy)
-    if found < 0.5:
-        raise InputError.expected(
-            "0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy
-        )
 
 
 @dataclass(frozen=True)
@@ -208,27 +136,18 @@ class Event:
     also: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
-        _checks.normalise(
-            self,
-            groups=_key_list("groups", self.groups),
-            labels=_key_list("labels", self.labels),
-        )
-        _checks.normalise(self, also=tuple(self.also))
-        if self.outside and self.groups is None:
-            remedy = 'Pass Event(groups=("f",), outside=True), for example.'
-            raise InputError.expected(
-                "groups to be outside of", of="groups", got=None, remedy=remedy
-            )
+        listed = {name: _key_list(name, getattr(self, name)) for name in ("groups", "labels")}
+        _checks.normalise(self, also=tuple(self.also), **listed)
+        fix = 'Pass Event(groups=("f",), outside=True), for example.'
+        told = not self.outside or self.groups is not None
+        need(told, "groups to be outside of", of="groups", got=None, fix=fix)
 
     def __str__(self) -> str:
         words = []
-        if self.groups is not None:
-            words.append(
-                f"{'outside ' if self.outside else ''}group "
-                f"{' or '.join(map(keys.shown, self.groups))}"
-            )
-        if self.labels is not None:
-            words.append(f"label {' or '.join(map(keys.shown, self.labels))}")
+        for name, of in (("group", self.groups), ("label", self.labels)):
+            if of is not None:
+                far = "outside " if name == "group" and self.outside else ""
+                words.append(f"{far}{name} {' or '.join(map(keys.shown, of))}")
         return "; or ".join([", ".join(words) or "everyone", *map(str, self.also)])
 
 
@@ -275,7 +194,20 @@ class Notion(ABC):
 
     @abstractmethod
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """The rate constraints it stands for, given the public lists of groups and classes."""
+        """The rate constraints that it stands for.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the notion as plain JSON values, which `fairness.notions.from_dict` reads.
@@ -319,19 +251,20 @@ class RateConstraint(Notion):
 
     def __post_init__(self) -> None:
         terms = tuple(tuple(term) for term in self.terms)
-        if not terms or any(
-            len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms
-        ):
-            remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
-            raise InputError.expected(
-                "pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy
-            )
+        pairs = all(len(term) == 2 and isinstance(term[1], Rate) for term in terms)
+        fix = "Pass ((1.0, PredictionRate(1, Event())),), for example."
+        expected = "pairs (coefficient, rate)"
+        need(terms and pairs, expected, of="terms", got=self.terms, fix=fix)
         _checks.normalise(self, terms=tuple((_finite("coefficient", c), rate) for c, rate in terms))
         _checks.normalise(self, bound=_finite("bound", self.bound))
         _checks.one_of(GROUP_MODES, groups=self.groups)
 
     def __str__(self) -> str:
-        words = "".join(_signed(c, rate, first=t == 0) for t, (c, rate) in enumerate(self.terms))
+        words = ""
+        for c, rate in self.terms:
+            sign = " - " if c < 0 else " + "
+            words += sign if words else sign.strip(" +")
+            words += f"{'' if abs(c) == 1 else f'{abs(c):g} '}{rate}"
         return self.name or f"{words} <= {self.bound:g}"
 
     @property
@@ -351,50 +284,27 @@ class RateConstraint(Notion):
         return self.bound >= sum(largest.values())
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """This constraint itself.
-
-        Parameters
-        ----------
-        cells : Cells
-            Groups of the data.
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of RateConstraint
-            The constraints, each one-sided.
-        """
         return (self,)
+
+    constraints.__doc__ = Notion.constraints.__doc__
 
 
 def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
     if value is None:
         return None
-    listed = (
-        tuple(keys.plain(key, of=name) for key in value) if isinstance(value, (list, tuple)) else ()
-    )
-    if not listed or len(set(listed)) != len(listed):
-        remedy = f"Pass {name}=(key,) for one, or None for all."
-        raise InputError.expected(
-            "a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy
-        )
+    given = value if isinstance(value, (list, tuple)) else ()
+    listed = tuple(keys.plain(key, of=name) for key in given)
+    distinct = listed and len(set(listed)) == len(listed)
+    fix = f"Pass {name}=(key,) for one, or None for all."
+    need(distinct, "a non-empty tuple of distinct keys", of=name, got=value, fix=fix)
     return listed
 
 
-def _finite(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError.expected(
-            "a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."
-        )
+def _finite(name: str, value: Any) -> float:
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    fix = f"Pass {name}=1.0, for example."
+    need(number and math.isfinite(value), "a finite number", of=name, got=value, fix=fix)
     return float(value)
-
-
-def _signed(coefficient: float, rate: Rate, *, first: bool) -> str:
-    sign = "-" if coefficient < 0 else "+"
-    size = "" if abs(coefficient) == 1 else f"{abs(coefficient):g} "
-    lead = ("-" if coefficient < 0 else "") if first else f" {sign} "
-    return f"{lead}{size}{rate}"
 
 
 COMPARISONS = ("pairs", "rest")
@@ -419,23 +329,17 @@ class Grouping:
         never the other way round."""
         single = len(cells.columns) == 1
         if mode == "product" or single:
-            if cells.mode == "marginal" and not single:
-                raise InputError.expected(
-                    "product cells, to build product groups from",
-                    of="cells",
-                    got=cells.mode,
-                    remedy='Count Cells(..., mode="product"), or ask for groups="marginal".',
-                )
+            fix = 'Count Cells(..., mode="product"), or ask for groups="marginal".'
+            expected, fits = "product cells", cells.mode == "product" or single
+            need(fits, expected, of="cells", got=cells.mode, fix=fix)
             return Grouping(cells.keys, (0,) * cells.count, np.eye(cells.count, dtype=bool))
         marginal = Cells(cells.columns, mode="marginal", names=cells.names)
         columns = tuple(j for j, size in enumerate(cells.sizes) for _ in range(size))
         if cells.mode == "marginal":
             return Grouping(marginal.keys, columns, np.eye(cells.count, dtype=bool))
         grid = np.indices(cells.sizes).reshape(len(cells.sizes), -1)
-        members = np.concatenate(
-            [grid[j] == np.arange(size)[:, np.newaxis] for j, size in enumerate(cells.sizes)]
-        )
-        return Grouping(marginal.keys, columns, members)
+        members = [grid[j] == np.arange(size)[:, np.newaxis] for j, size in enumerate(cells.sizes)]
+        return Grouping(marginal.keys, columns, np.concatenate(members))
 
     def index(self, key: Hashable) -> int:
         """Where a group stands; an unknown one is an error that lists the known."""
@@ -483,10 +387,23 @@ class Outcome:
         return ErrorRate(event) if self.wrong else PredictionRate(self.prediction, event)
 
 
-SHARED = """
+PARAMETERS = """
 max_gap : float
     Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
     requires nothing.
+max_rate : float
+    Largest rate, a share of 1. None requires nothing.
+max_loss : float
+    Largest mean loss: a share of 1 for ``"zero_one"``, nats for ``"log"``, squared units of y
+    for ``"squared"``. None requires nothing.
+min_ratio : float
+    Least ratio of two groups' rates; 0.8 is the four-fifths rule.
+loss : {"zero_one", "log", "squared"}, default="zero_one"
+    ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to
+    the label. ``"squared"``: the squared error of a number.
+group : label, default=None
+    None: the population. ``"each"``: every group. Otherwise the key of one group; for a key
+    that is the text "each" write a `RateConstraint`.
 positive : label, default=None
     The positive class. None: the second of two.
 groups : {"product", "marginal"}, default="product"
@@ -499,45 +416,50 @@ confidence : float, default=None
     Confidence with which a fit certifies the bound for the population, by rows that it sets
     aside. None: the bound is for the training rows alone.
 """
-"""What parameters of several notions are; a docstring has each as its name in braces."""
+"""What the fields of notions are: a docstring has those of its class in place of `{parameters}`."""
 Class = TypeVar("Class", bound=type)
 Bounded = list[tuple[tuple[tuple[float, Rate], ...], float]]
 """Terms, and the bound on their sum, of each constraint."""
 
 
 def _documented(cls: Class) -> Class:
-    """The class with the words of `SHARED` in its docstring."""
-    entry: list[str] = []
-    told = cls.__doc__ or ""
-    for line in [*SHARED.strip().splitlines(), "end : "]:
-        if not line.startswith(" ") and entry:
-            name, text = entry[0].partition(" ")[0], "\n    ".join(entry)
-            told, entry = told.replace(f"{{{name}}}", text), []
-        entry.append(line)
-    cls.__doc__ = told
+    """The class with the words of `PARAMETERS` in its docstring."""
+    entries = re.findall(r"^\w.*(?:\n .*)*", PARAMETERS, re.MULTILINE)
+    names: Any = [one.name for one in fields(cls)]
+    told = [entry for entry in entries if entry.partition(" ")[0] in names]
+    listed = "\n".join(["Parameters", "----------", *told]).replace("\n", "\n    ")
+    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", listed)
     return cls
 
 
-class _Written(Notion):
-    """Abstract: a notion of ours, whose fields are checked, and written as they are."""
+class BoundNotion(Notion):
+    """Abstract: a notion with one bound, whose fields are checked, and written as they are.
+    `limit`: the field that holds the bound."""
 
     limit: ClassVar[str]
-    """The field that holds the bound."""
 
     def __post_init__(self) -> None:
-        limit = of_rates(type(self).__name__, **{self.limit: getattr(self, self.limit)})
-        _checks.normalise(self, **{self.limit: limit})
-        self._check()
-
-    def _check(self) -> None:
-        """The fields that most notions share."""
-        own: Any = self
+        own, limit = dict(vars(self)), self.limit
+        if own[limit] is REQUIRED:
+            write = f"{type(self).__name__}({limit}"
+            fix = f"Write {write}=0.05), for example, or {write}=None) to require nothing."
+            raise InputError.expected("a bound", of=limit, got="none", remedy=fix, quote=False)
+        if own[limit] is not None:
+            _checks.normalise(self, **{limit: self._bound(own[limit])})
         _checks.one_of(GROUP_MODES, groups=self.groups)
-        of_confidence(self.confidence)
-        if hasattr(own, "compare"):
-            _checks.one_of(COMPARISONS, compare=own.compare)
-        for name in {"positive", "group"} & set(_checks.fields_of(self)):
-            _checks.normalise(self, **{name: keys.plain(getattr(own, name), of=name)})
+        if self.confidence is not None:
+            fix = "Pass confidence=0.95, for example: nothing is certain of people who were drawn."
+            known = _checks.fraction(confidence=self.confidence, high_open=True, remedy=fix)
+            expected = "0.5 or more, and below 1"
+            need(known >= 0.5, expected, of="confidence", got=self.confidence, fix=fix)
+        if "compare" in own:
+            _checks.one_of(COMPARISONS, compare=own["compare"])
+        for name in {"positive", "group"} & set(own):
+            _checks.normalise(self, **{name: keys.plain(own[name], of=name)})
+
+    def _bound(self, given: object) -> float:
+        """The bound, checked."""
+        return rate_bound(self.limit, given, way_out=f"{self.limit}=None requires nothing.")
 
     @property
     def is_vacuous(self) -> bool:
@@ -550,23 +472,11 @@ class _Written(Notion):
         return LARGEST if found is None else found
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """The rate constraints that it stands for.
-
-        Parameters
-        ----------
-        cells : Cells
-            Groups of the data.
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of RateConstraint
-            The constraints, each one-sided.
-        """
         groups = self.groups or "product"
         bounded = self._bounded(cells, classes)
         return tuple(RateConstraint(terms, most, groups=groups) for terms, most in bounded)
+
+    constraints.__doc__ = Notion.constraints.__doc__
 
     @abstractmethod
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
@@ -574,13 +484,13 @@ class _Written(Notion):
 
 
 @dataclass(frozen=True)
-class GapNotion(_Written):
-    """Abstract: some outcomes are about as frequent in every group."""
+class GapNotion(BoundNotion):
+    """Abstract: some outcomes are about as frequent in every group. `compared`: their rates, in the
+    words of a sentence."""
 
     limit: ClassVar[str] = "max_gap"
     compared: ClassVar[str] = ""
-    """The rates, in the words of a sentence."""
-    max_gap: float | None = NOT_GIVEN
+    max_gap: float | None = REQUIRED
     groups: str = field(default="product", kw_only=True)
     compare: str = field(default="pairs", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
@@ -607,7 +517,15 @@ class GapNotion(_Written):
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
         """Two one-sided constraints for each comparison and outcome."""
         grouping, outcomes = Grouping.of(cells, self.groups), self.outcomes(classes)
-        _refuse_too_many(grouping, len(outcomes), self.compare)
+        sizes = [len(block) for block in grouping.blocks()]
+        pairs = self.compare == "pairs"
+        # pairs grow with the square of the groups
+        asked = len(outcomes) * sum(size * (size - 1 if pairs else 2) for size in sizes)
+        fix = "compare='rest' holds each group against all others. " if pairs else ""
+        fix += "Or merge groups that are rare, or make ranges of a number."
+        expected = f"at most {MOST_CONSTRAINTS:,} comparisons of groups"
+        got, fits = f"{asked:,} of {sum(sizes):,} groups", asked <= MOST_CONSTRAINTS
+        need(fits, expected, of="constraints", got=got, fix=fix, quote=False)
         return [
             (((1.0, one), (-1.0, other)), self._most)
             for outcome in outcomes
@@ -623,12 +541,7 @@ class DemographicParity(GapNotion):
     For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <=
     max_gap.
 
-    Parameters
-    ----------
-    {max_gap}
-    {groups}
-    {compare}
-    {confidence}
+    {parameters}
 
     See Also
     --------
@@ -650,12 +563,7 @@ class EqualizedOdds(GapNotion):
     For every class k, label y and two groups a and b: |P(prediction = k | y, a) - P(prediction = k
     | y, b)| <= max_gap.
 
-    Parameters
-    ----------
-    {max_gap}
-    {groups}
-    {compare}
-    {confidence}
+    {parameters}
 
     See Also
     --------
@@ -681,13 +589,7 @@ class EqualOpportunity(GapNotion):
 
     The rate is P(prediction = positive | label = positive, group).
 
-    Parameters
-    ----------
-    {max_gap}
-    {positive}
-    {groups}
-    {compare}
-    {confidence}
+    {parameters}
 
     References
     ----------
@@ -711,13 +613,7 @@ class FalsePositiveRateParity(GapNotion):
 
     The rate is P(prediction = positive | label is not positive, group).
 
-    Parameters
-    ----------
-    {max_gap}
-    {positive}
-    {groups}
-    {compare}
-    {confidence}
+    {parameters}
     """
 
     kind: ClassVar[str] = "false_positive_rate_parity"
@@ -736,12 +632,7 @@ class ErrorRateParity(GapNotion):
 
     The rate is P(prediction differs from the label | group).
 
-    Parameters
-    ----------
-    {max_gap}
-    {groups}
-    {compare}
-    {confidence}
+    {parameters}
     """
 
     kind: ClassVar[str] = "error_rate_parity"
@@ -753,26 +644,17 @@ class ErrorRateParity(GapNotion):
 
 @_documented
 @dataclass(frozen=True)
-class FalseNegativeRate(_Written):
+class FalseNegativeRate(BoundNotion):
     """Bound on the false negative rate of the population, of each group, or of one group.
 
     P(prediction is not positive | label = positive) <= max_rate.
 
-    Parameters
-    ----------
-    max_rate : float
-        Largest rate, a share of 1. None requires nothing.
-    group : label, default=None
-        None: the population. ``"each"``: every group. Otherwise the key of one group; for a key
-        that is the text "each" write a `RateConstraint`.
-    {positive}
-    {groups}
-    {confidence}
+    {parameters}
     """
 
     kind: ClassVar[str] = "false_negative_rate"
     limit: ClassVar[str] = "max_rate"
-    max_rate: float | None = NOT_GIVEN
+    max_rate: float | None = REQUIRED
     group: Hashable = None
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
@@ -793,22 +675,13 @@ class FalseNegativeRate(_Written):
 
 @_documented
 @dataclass(frozen=True)
-class BoundedGroupLoss(_Written):
+class BoundedGroupLoss(BoundNotion):
     """Bound on the mean loss of every group.
 
     The error rate is a rate constraint. The other losses are no functions of decisions: solvers of
     group losses take them.
 
-    Parameters
-    ----------
-    max_loss : float
-        Largest mean loss: a share of 1 for ``"zero_one"``, nats for ``"log"``, squared units of y
-        for ``"squared"``. None requires nothing.
-    loss : {"zero_one", "log", "squared"}, default="zero_one"
-        ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to
-        the label. ``"squared"``: the squared error of a number.
-    {groups}
-    {confidence}
+    {parameters}
 
     References
     ----------
@@ -818,46 +691,35 @@ class BoundedGroupLoss(_Written):
 
     kind: ClassVar[str] = "bounded_group_loss"
     limit: ClassVar[str] = "max_loss"
-    max_loss: float | None = NOT_GIVEN
+    max_loss: float | None = REQUIRED
     loss: str = "zero_one"
     groups: str = field(default="product", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
-    def __post_init__(self) -> None:
-        _checks.one_of(LOSSES, loss=self.loss)
-        # the other losses have no largest value
-        below = LARGEST if self.loss == "zero_one" else math.inf
-        limit = of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
-        _checks.normalise(self, max_loss=limit)
-        self._check()
+    def _bound(self, given: object) -> float:
+        """The other losses have no largest value."""
+        way_out = "max_loss=None requires nothing."
+        below = LARGEST if _checks.one_of(LOSSES, loss=self.loss) == "zero_one" else math.inf
+        return rate_bound("max_loss", given, below=below, way_out=way_out)
 
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
         """One on the error rate of each group."""
-        if self.loss != "zero_one":
-            remedy = "Pass loss='zero_one'."
-            raise InputError.expected(
-                "a loss of decisions", of="loss", got=self.loss, remedy=remedy
-            )
+        fix = "Pass loss='zero_one'."
+        need(self.loss == "zero_one", "a loss of decisions", of="loss", got=self.loss, fix=fix)
         keys_of = Grouping.of(cells, self.groups).keys
         return [(((1.0, ErrorRate(Event((key,)))),), self._most) for key in keys_of]
 
 
 @_documented
 @dataclass(frozen=True)
-class SelectionRateRatio(_Written):
+class SelectionRateRatio(BoundNotion):
     """Ratio of selection rates: each group's is at least min_ratio times every other group's.
 
     For all pairs of groups a and b: P(prediction = positive | a) >= min_ratio x P(prediction =
     positive | b). It is the linear constraint min_ratio x rate_b - rate_a <= 0, so every solver and
     certificate of rate constraints takes it.
 
-    Parameters
-    ----------
-    min_ratio : float
-        Least ratio of two groups' rates; 0.8 is the four-fifths rule.
-    {positive}
-    {groups}
-    {confidence}
+    {parameters}
 
     Examples
     --------
@@ -873,11 +735,10 @@ class SelectionRateRatio(_Written):
     groups: str = field(default="product", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
-    def __post_init__(self) -> None:
+    def _bound(self, given: object) -> float:
         remedy = "Pass min_ratio=0.8, for example: the four-fifths rule."
-        ratio = _checks.fraction(min_ratio=self.min_ratio, low_open=True, remedy=remedy)
-        _checks.normalise(self, min_ratio=ratio)
-        self._check()
+        ratio: Any = given
+        return _checks.fraction(min_ratio=ratio, low_open=True, remedy=remedy)
 
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
         """One for each ordered pair of groups; never vacuous: nobody may be selected of one."""
@@ -888,36 +749,18 @@ class SelectionRateRatio(_Written):
 
 def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
     """The class meant by `positive`: itself, or the second of two when it is None."""
-    if positive is not None and positive in classes and len(classes) > 1:
-        return positive
     if positive is None and len(classes) == 2:
         return classes[1]
-    expected = (
-        "one of at least two classes"
-        if positive is not None
-        else "a class, as there are not exactly two"
-    )
-    remedy = f"Pass positive= one of {list(classes)}."
-    raise InputError.expected(expected, of="positive", got=positive, remedy=remedy)
+    listed = positive is not None and positive in classes and len(classes) > 1
+    stated = positive is not None
+    expected = "one of at least two classes" if stated else "a class, as there are not just two"
+    fix = f"Pass positive= one of {list(classes)}."
+    need(listed, expected, of="positive", got=positive, fix=fix)
+    return positive
 
 
 def _enough(classes: Sequence[Hashable]) -> Sequence[Hashable]:
     return classes[1:] if len(classes) == 2 else classes
-
-
-def _refuse_too_many(grouping: Grouping, outcomes: int, compare: str) -> None:
-    """Pairs grow with the square of the groups."""
-    sizes = [len(block) for block in grouping.blocks()]
-    asked = outcomes * sum(size * (size - 1) if compare == "pairs" else 2 * size for size in sizes)
-    if asked > MOST_CONSTRAINTS:
-        apart = "compare='rest' holds each group against all others. " if compare == "pairs" else ""
-        raise InputError.expected(
-            f"at most {MOST_CONSTRAINTS:,} comparisons of groups",
-            of="constraints",
-            got=f"{asked:,} of {sum(sizes):,} groups",
-            remedy=f"{apart}Or merge groups that are rare, or make ranges of a number.",
-            quote=False,
-        )
 
 
 def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[Rate, Rate]]:
@@ -927,29 +770,24 @@ def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[
         inside = [outcome.rate((grouping.keys[g],)) for g in block]
         if compare == "pairs":
             out += [(one, other) for one in inside for other in inside if one is not other]
-            continue
-        # Two groups are each other's complement: the second would repeat the first's two
-        # constraints.
-        for g, one in list(zip(block, inside, strict=True))[: 1 if len(block) == 2 else None]:
-            if len(block) > 1:
+        elif len(block) > 1:
+            # two groups are each other's complement: the second would repeat the first's two
+            for g, one in list(zip(block, inside, strict=True))[: 1 if len(block) == 2 else None]:
                 rest = outcome.rate((grouping.keys[g],), outside=True)
                 out += [(one, rest), (rest, one)]
     return out
 
 
-NOTIONS: Mapping[str, type[Notion]] = {
-    cls.kind: cls
-    for cls in (
-        DemographicParity,
-        EqualizedOdds,
-        EqualOpportunity,
-        FalsePositiveRateParity,
-        ErrorRateParity,
-        FalseNegativeRate,
-        BoundedGroupLoss,
-        RateConstraint,
-    )
-}
+OF_TEXTS = (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalsePositiveRateParity,
+    ErrorRateParity,
+    FalseNegativeRate,
+    BoundedGroupLoss,
+)
+NOTIONS: Mapping[str, type[Notion]] = {cls.kind: cls for cls in (*OF_TEXTS, RateConstraint)}
 
 
 def names_groups(event: Event) -> bool:
@@ -977,12 +815,9 @@ def written(codec: Codec, value: object) -> dict[str, Any]:
     try:
         found: dict[str, Any] = codec.write(value)
     except UnwrittenError as error:
-        remedy = (
-            "Use texts, numbers or booleans as groups and classes. Functions are never written."
-        )
-        raise InputError.expected(
-            "values that JSON can hold", of=type(value).__name__, got=str(error), remedy=remedy
-        ) from None
+        fix = "Use texts, numbers or booleans as groups and classes. Functions are never written."
+        of, got = type(value).__name__, str(error)
+        raise InputError.expected("values that JSON can hold", of=of, got=got, remedy=fix) from None
     return found
 
 
@@ -1003,76 +838,44 @@ def parse(text: str) -> Notion:
     """
     head, *options = str(text).split(",")
     name, _, bound = (part.strip() for part in head.partition(":"))
-    name = name.replace("-", "_")
-    known = [kind for kind in NOTIONS if kind != RateConstraint.kind]
-    if name not in known:
+    known = {one.kind: one for one in OF_TEXTS}
+    cls = known.get(name := name.replace("-", "_"))
+    if cls is None:
         expected = f"a name out of {', '.join(known)}, then ':' and a bound"
-        remedy = "Write demographic_parity:0.05, for example."
-        raise InputError.expected(expected, of="constraint", got=text, remedy=remedy, among=known)
-    given: dict[str, Any] = {}
-    limit = bound_name(NOTIONS[name])
-    if bound:
-        given[limit] = _literal(bound, limit)
+        fix = "Write demographic_parity:0.05, for example."
+        raise InputError.expected(expected, of="constraint", got=text, remedy=fix, among=known)
+    given: dict[str, Any] = {cls.limit: _limit(bound)} if bound else {}
+    allowed = {one.name for one in fields(cls)}
     for option in options:
-        key, equals, value = (part.strip() for part in option.partition("="))
-        if not equals or key in given:
-            remedy = "Write demographic_parity:0.05,groups=marginal, for example."
-            raise InputError.expected(
-                "name=value, each once", of="constraint", got=option, remedy=remedy
-            )
-        given[key] = _literal(value, key)
-    _require_bound(text, name, limit, given)
-    return _make(NOTIONS[name], given)
+        key, _, value = (part.strip() for part in option.partition("="))
+        fits = value and key in allowed - set(given)
+        expected = f"name=value, each once, of {sorted(allowed)}"
+        fix = "Write demographic_parity:0.05,groups=marginal, for example."
+        need(fits, expected, of="constraint", got=option, fix=fix)
+        given[key] = _limit(value) if key == cls.limit else _literal(value)
+    fix = f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
+    told = isinstance(given.get(cls.limit), float)
+    need(told, "a name, ':' and a bound", of="constraint", got=text, fix=fix)
+    no_rate = given.get("loss", "zero_one") != "zero_one" and "%" in text
+    fix = f"Write {name}:0.5,loss={given.get('loss')}, for example: this loss is no rate."
+    need(not no_rate, "a number without %", of="constraint", got=text, fix=fix)
+    if given.get("loss", "zero_one") == "zero_one":
+        rate_in_text(given[cls.limit], text, name, cls.limit)
+    return cls(**given)
 
 
-def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -> None:
-    """A bound is there, and requires something: in the words of the command line."""
-    found = given.get(limit)
-    if found is None or isinstance(found, str):
-        remedy = (
-            f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
-        )
-        raise InputError.expected(
-            "a name, ':' and a bound", of="constraint", got=text, remedy=remedy
-        )
-    if given.get("loss", "zero_one") != "zero_one" and "%" in text:
-        remedy = f"Write {name}:0.5,loss={given['loss']}, for example: this loss is no rate."
-        raise InputError.expected("a number without %", of="constraint", got=text, remedy=remedy)
-    if (
-        given.get("loss", "zero_one") == "zero_one"
-        and isinstance(found, int | float)
-        and not isinstance(found, bool)
-    ):
-        require_below_one(found, text, name, limit)
+def _limit(text: str) -> float | None:
+    """A bound, which may be in per cent; None where it is no number."""
+    try:
+        return float(text) if (part := share(text)) is None else part
+    except ValueError:
+        return None
 
 
-def bound_name(cls: type[Notion]) -> str:
-    """The field that holds its bound."""
-    assert issubclass(cls, _Written)
-    return cls.limit
-
-
-def _literal(text: str, of: str) -> Any:
-    """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all
-    else as the text it is."""
-    if of.startswith("max_") and (number := share(text)) is not None:
-        return number
-    if (number := bare_point(text)) is not None:
-        return number
-    if of.startswith("max_") and text.lower() in ("inf", "infinity"):
-        return math.inf
+def _literal(text: str) -> Any:
+    """A JSON number, truth value or quoted text as such, all else as the text it is."""
     try:
         value = Document("constraint", "", largest=4096, deepest=2).json(text)
     except FairveilError:
         return text
     return value if isinstance(value, (int, float, bool, str)) else text
-
-
-def _make(cls: type[Notion], given: dict[str, Any]) -> Notion:
-    names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    if bound_name(cls) not in given or not set(given) <= names:
-        expected = f"a bound, and some of the fields {sorted(names)}"
-        raise InputError.expected(
-            expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."
-        )
-    return cls(**given)

@@ -25,7 +25,7 @@ import itertools
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -38,6 +38,7 @@ from .. import _checks
 from .._codec import Kind
 from .._json import Document
 from .._types import Floats
+from ..core.errors import need
 from ..errors import InputError
 from ..facts import Cells
 from ..tables import keys
@@ -61,6 +62,7 @@ from .functions import (
 from .notions import CODEC as NOTION_CODEC
 from .notions import (
     NOTIONS,
+    OF_TEXTS,
     BoundedGroupLoss,
     DemographicParity,
     EqualizedOdds,
@@ -74,16 +76,16 @@ from .notions import (
     PredictionRate,
     Rate,
     RateConstraint,
-    below_one,
     names_groups,
     parse,
     positive_class,
-    require_below_one,
+    rate_bound,
+    rate_in_text,
     share,
     uses_groups,
     written,
 )
-from .systems import ConstraintSystem, as_list, resolve
+from .systems import ConstraintSystem, resolve
 
 LEAST_SHARE = 1e-12
 
@@ -113,12 +115,11 @@ class Frame:
     ) -> list[Floats]:
         """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless
         given."""
+        table = self.costs(costs) if self.classes else 1.0
         lines = []
         for c in range(self.cells.count):
             line = np.zeros(self.shape)
-            line[c] = (self.costs(costs) if self.classes else 1.0) / max(
-                float(np.sum(self.shares[c])), self.least
-            )
+            line[c] = table / max(float(np.sum(self.shares[c])), self.least)
             lines.append(line)
         return lines
 
@@ -129,27 +130,36 @@ class Frame:
             return 1.0 - np.eye(k)
         if isinstance(given, Mapping):
             stated = np.zeros((k, k), object)
+            fix = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
+            expected = f"pairs (label, prediction) out of {list(self.classes)}"
             for pair, cost in given.items():
-                if (
-                    not isinstance(pair, tuple)
-                    or len(pair) != 2
-                    or any(one not in self.classes for one in pair)
-                ):
-                    remedy = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
-                    expected = f"pairs (label, prediction) out of {list(self.classes)}"
-                    raise InputError.expected(expected, of="costs", got=pair, remedy=remedy)
+                fits = isinstance(pair, tuple) and len(pair) == 2 and set(pair) <= {*self.classes}
+                need(fits, expected, of="costs", got=pair, fix=fix)
                 stated[self.classes.index(pair[0]), self.classes.index(pair[1])] = cost
             given = stated
         try:
             table = np.asarray(given, np.float64)
         except (TypeError, ValueError):
             table = np.zeros(0)
-        if table.shape != (k, k) or not np.isfinite(table).all():
-            remedy = "One line a label, one column a prediction."
-            raise InputError.expected(
-                f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), remedy=remedy
-            )
+        fits = table.shape == (k, k) and bool(np.isfinite(table).all())
+        fix = "One line a label, one column a prediction."
+        need(fits, f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), fix=fix)
         return table
+
+    def share(self, *place: Any) -> float:
+        """Of all rows, those of a cell, of a label of all cells, or of both: what divides."""
+        return max(float(np.sum(self.shares[place])), self.least)
+
+    def function(
+        self, lines: list[Floats], outer: Outer, names: Iterable[str], *, trusted: bool = False
+    ) -> GroupFunction:
+        """The function of these lines."""
+        many = stacked(lines, self.shape)
+        return GroupFunction(self.shape, many, outer, names=tuple(names), trusted=trusted)
+
+    def named(self, words: str) -> list[str]:
+        """A name for each group's line."""
+        return [f"{words} of group {keys.shown(key)}" for key in self.cells.keys]
 
 
 class Objective(ABC):
@@ -184,10 +194,8 @@ class Objective(ABC):
     def at_most(self, bound: float) -> Bound:
         """The constraint that it is no larger than `bound`: below 1, where it is one of decisions'
         rates."""
-        return Bound(
-            self,
-            below_one(bound, "bound") if self.decisions_only else _checks.non_negative(bound=bound),
-        )
+        rates = self.decisions_only
+        return Bound(self, below_one(bound) if rates else _checks.non_negative(bound=bound))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `from_dict` reads. A user's functions are never written."""
@@ -195,15 +203,10 @@ class Objective(ABC):
 
     def need_classes(self, frame: Frame) -> None:
         """An error where losses are numbers."""
-        if not frame.classes:
-            remedy = (
-                "Regressions and log losses know means by group: error, weighted error, largest "
-                "and mean group loss, Gini."
-            )
-            got = "losses that are numbers"
-            raise InputError.expected(
-                f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy
-            )
+        fix = "Regressions and log losses know means by group: error, weighted error, largest and "
+        fix += "mean group loss, Gini."
+        expected = f"decisions among classes, for {self.kind}"
+        need(frame.classes, expected, of="objective", got="losses that are numbers", fix=fix)
 
     def __str__(self) -> str:
         return self.kind
@@ -231,14 +234,15 @@ class Bound:
         return f"{self.objective} <= {self.bound:g}"
 
 
-def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
+def below_one(bound: object, name: str = "bound") -> float:
+    """A bound on an objective that is a rate, a gap of rates or a mean of them."""
+    return rate_bound(name, bound, way_out="To require nothing, leave the bound out.")
+
+
+def require_pairs(pairs: Sized, frame: Frame, of: str) -> None:
     """An error where there are no two groups to compare."""
-    if not len(system):
-        got, remedy = (
-            f"groups {list(frame.cells.keys)}",
-            "Pass sensitive_features with several groups.",
-        )
-        raise InputError.expected("at least two groups to compare", of=of, got=got, remedy=remedy)
+    got, fix = f"groups {list(frame.cells.keys)}", "Pass sensitive_features with several groups."
+    need(len(pairs), "at least two groups to compare", of=of, got=got, fix=fix)
 
 
 @lru_cache(maxsize=64)
@@ -255,15 +259,10 @@ def of_system(
     """Combinations of rates as lines over l; less their bounds, if they are `bounded`."""
     lines = sparse.csr_array(system.jacobian(frame.shares, frame.least))
     if bounded:
-        return GroupFunction(
-            frame.shape, lines, function, names=system.names, offsets=system.bounds
-        )
-    return GroupFunction(
-        frame.shape,
-        lines,
-        function,
-        names=tuple(name.rsplit(" <= ", 1)[0] for name in system.names),
-    )
+        offsets = system.bounds
+        return GroupFunction(frame.shape, lines, function, names=system.names, offsets=offsets)
+    names = tuple(name.rsplit(" <= ", 1)[0] for name in system.names)
+    return GroupFunction(frame.shape, lines, function, names=names)
 
 
 def largest(sharpness: float | None) -> Outer:
@@ -300,23 +299,17 @@ class WeightedError(Objective):
         return bool(self.groups)
 
     def at(self, frame: Frame) -> GroupFunction:
-        weights = np.ones(frame.cells.count)
+        weights, known = np.ones(frame.cells.count), frame.cells.keys
+        expected = f"finite weights of groups out of {list(known)}"
+        fix = "Write {'f': 2.0}, for example."
         for key, weight in dict(self.groups or {}).items():
-            if (
-                key not in frame.cells.keys
-                or not isinstance(weight, numbers.Real)
-                or not math.isfinite(weight)
-            ):
-                remedy = "Write {'f': 2.0}, for example."
-                expected = f"finite weights of groups out of {list(frame.cells.keys)}"
-                raise InputError.expected(expected, of="groups", got={key: weight}, remedy=remedy)
-            weights[frame.cells.keys.index(key)] = weight
+            number = isinstance(weight, numbers.Real) and math.isfinite(weight)
+            need(number and key in known, expected, of="groups", got={key: weight}, fix=fix)
+            weights[known.index(key)] = weight
         line = np.zeros(frame.shape)
         line += frame.costs(self.costs) if frame.classes else 1.0
         line *= weights.reshape(-1, *(1,) * (line.ndim - 1)) / frame.cells.per_row
-        return GroupFunction(
-            frame.shape, stacked([line], frame.shape), Total(), names=("mean cost",)
-        )
+        return frame.function([line], Total(), ["mean cost"])
 
 
 @dataclass(frozen=True)
@@ -343,14 +336,10 @@ class RateOf(Objective):
 
 @dataclass(frozen=True)
 class _OfPositive(Objective):
-    """One rate of all rows, given a positive class."""
+    """Abstract: one rate of all rows, given a positive class."""
 
     decisions_only: ClassVar[bool] = True
     positive: Hashable = None
-
-    @abstractmethod
-    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
-        """The rate, of the positive class and the others."""
 
     @property
     def needs_groups(self) -> bool:
@@ -358,9 +347,11 @@ class _OfPositive(Objective):
 
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
-        positive = positive_class(self.positive, frame.classes)
-        others = tuple(y for y in frame.classes if y != positive)
-        return RateOf(self._rate(positive, others)).at(frame)
+        return RateOf(self._rate(positive_class(self.positive, frame.classes), frame)).at(frame)
+
+    @abstractmethod
+    def _rate(self, positive: Hashable, frame: Frame) -> Rate:
+        """The rate."""
 
 
 @dataclass(frozen=True)
@@ -370,7 +361,7 @@ class FalseNegatives(_OfPositive):
 
     kind: ClassVar[str] = "false_negative_rate"
 
-    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+    def _rate(self, positive: Hashable, frame: Frame) -> Rate:
         return ErrorRate(Event(labels=(positive,)))
 
 
@@ -380,7 +371,8 @@ class FalsePositives(_OfPositive):
 
     kind: ClassVar[str] = "false_positive_rate"
 
-    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+    def _rate(self, positive: Hashable, frame: Frame) -> Rate:
+        others = tuple(y for y in frame.classes if y != positive)
         return PredictionRate(positive, Event(labels=others))
 
 
@@ -411,10 +403,11 @@ class _MeanOfRecalls(Objective):
         lines = []
         for y in range(len(frame.classes)):
             line = np.zeros(frame.shape)
-            line[:, y, y] = 1.0 / max(float(frame.shares[:, y].sum()), frame.least)
+            line[:, y, y] = 1.0 / frame.share(slice(None), y)
             lines.append(line)
-        names = tuple(f"recall of {keys.shown(y)}" for y in frame.classes)
-        return GroupFunction(frame.shape, stacked(lines, frame.shape), function, names=names)
+        return frame.function(
+            lines, function, [f"recall of {keys.shown(y)}" for y in frame.classes]
+        )
 
 
 @dataclass(frozen=True)
@@ -475,11 +468,8 @@ class Gap(Objective):
         return of_system(system, frame, largest(self.sharpness))
 
     def __str__(self) -> str:
-        return (
-            self.notion
-            if self.sharpness is None
-            else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
-        )
+        smooth = "" if self.sharpness is None else f" (smooth, sharpness {self.sharpness:g})"
+        return f"{self.notion}{smooth}"
 
 
 def _columns(cells: Cells) -> list[range]:
@@ -499,34 +489,20 @@ class _PublishedOdds(Objective):
 
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
-        if len(frame.classes) != 2:
-            expected, remedy = (
-                "two classes, whose second is the positive one",
-                "Pass Gap('equalized_odds').",
-            )
-            raise InputError.expected(expected, of=self.kind, got=len(frame.classes), remedy=remedy)
-        pairs = [
-            pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)
-        ]
-        if not pairs:
-            got, remedy = (
-                f"groups {list(frame.cells.keys)}",
-                "Pass sensitive_features with several groups.",
-            )
-            raise InputError.expected(
-                "at least two groups to compare", of=self.kind, got=got, remedy=remedy
-            )
+        expected, k = "two classes, whose second is the positive one", len(frame.classes)
+        need(k == 2, expected, of=self.kind, got=k, fix="Pass Gap('equalized_odds').")
+        columns = _columns(frame.cells)
+        pairs = [pair for column in columns for pair in itertools.combinations(column, 2)]
+        require_pairs(pairs, frame, self.kind)
         lines, names = [], []
         for (a, b), (y, rate) in itertools.product(pairs, enumerate(("false", "true"))):
             line = np.zeros(frame.shape)
             for c, sign in ((a, 1.0), (b, -1.0)):
-                line[c, y, 1] = sign / max(float(frame.shares[c, y]), frame.least)
+                line[c, y, 1] = sign / frame.share(c, y)
             lines.append(line)
             one, other = (keys.shown(frame.cells.keys[c]) for c in (a, b))
             names.append(f"{rate} positive rates of groups {one} and {other}")
-        return GroupFunction(
-            frame.shape, stacked(lines, frame.shape), self._outer(frame.cells), names=tuple(names)
-        )
+        return frame.function(lines, self._outer(frame.cells), names)
 
     @abstractmethod
     def _outer(self, cells: Cells) -> Outer:
@@ -574,21 +550,14 @@ class SumOfErrorRates(Objective):
 
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
-        lines, names = [], []
-        for (c, key), y in itertools.product(
-            enumerate(frame.cells.keys), range(len(frame.classes))
-        ):
+        lines, names, labels = [], [], range(len(frame.classes))
+        for (c, key), y in itertools.product(enumerate(frame.cells.keys), labels):
             line = np.zeros(frame.shape)
-            line[c, y, :] = (np.arange(len(frame.classes)) != y) / max(
-                float(frame.shares[c, y]), frame.least
-            )
+            line[c, y, :] = (np.arange(len(labels)) != y) / frame.share(c, y)
             lines.append(line)
-            names.append(
-                f"errors of group {keys.shown(key)} with label {keys.shown(frame.classes[y])}"
-            )
-        return GroupFunction(
-            frame.shape, stacked(lines, frame.shape), MeanOfRates(), names=tuple(names)
-        )
+            label = keys.shown(frame.classes[y])
+            names.append(f"errors of group {keys.shown(key)} with label {label}")
+        return frame.function(lines, MeanOfRates(), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -601,9 +570,8 @@ class LargestGroupLoss(Objective):
     sharpness: float | None = None
 
     def at(self, frame: Frame) -> GroupFunction:
-        names = tuple(f"mean loss of group {keys.shown(key)}" for key in frame.cells.keys)
-        lines = stacked(frame.losses(self.costs), frame.shape)
-        return GroupFunction(frame.shape, lines, largest(self.sharpness), names=names)
+        lines, names = frame.losses(self.costs), frame.named("mean loss")
+        return frame.function(lines, largest(self.sharpness), names)
 
 
 @dataclass(frozen=True)
@@ -614,14 +582,10 @@ class GroupLoss(Objective):
     group: Any
 
     def at(self, frame: Frame) -> GroupFunction:
-        if self.group not in frame.cells.keys:
-            remedy = "Name a group as the estimator's `groups_` does."
-            raise InputError.expected(
-                f"one of {list(frame.cells.keys)}", of="group", got=self.group, remedy=remedy
-            )
-        line = frame.losses()[frame.cells.keys.index(self.group)]
-        names = (f"mean loss of group {keys.shown(self.group)}",)
-        return GroupFunction(frame.shape, stacked([line], frame.shape), Largest(), names=names)
+        known, fix = frame.cells.keys, "Name a group as the estimator's `groups_` does."
+        need(self.group in known, f"one of {list(known)}", of="group", got=self.group, fix=fix)
+        line = frame.losses()[known.index(self.group)]
+        return frame.function([line], Largest(), [f"mean loss of group {keys.shown(self.group)}"])
 
 
 @dataclass(frozen=True)
@@ -634,12 +598,7 @@ class MeanGroupLoss(Objective):
 
     def at(self, frame: Frame) -> GroupFunction:
         line = np.mean(frame.losses(), axis=0)
-        return GroupFunction(
-            frame.shape,
-            stacked([line], frame.shape),
-            MeanOfRates(),
-            names=("mean of the groups' losses",),
-        )
+        return frame.function([line], MeanOfRates(), ["mean of the groups' losses"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -653,13 +612,12 @@ class Gini(Objective):
     payoff: Any = None
 
     def at(self, frame: Frame) -> GroupFunction:
-        remedy = "Bound it: Gini().at_most(0.1), and make something convex small, the error say."
-        raise InputError.expected(
-            "a convex objective", of="objective", got="the Gini index", remedy=remedy
-        )
+        fix = "Bound it: Gini().at_most(0.1), and make something convex small, the error say."
+        expected, got = "a convex objective", "the Gini index"
+        raise InputError.expected(expected, of="objective", got=got, remedy=fix)
 
     def at_most(self, bound: float) -> Bound:
-        return Bound(self, below_one(bound, "bound"))
+        return Bound(self, below_one(bound))
 
     def measured(self, frame: Frame, losses: Floats) -> float:
         return float(gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
@@ -669,19 +627,14 @@ class Gini(Objective):
 
     def level_set(self, frame: Frame, theta: float) -> GroupFunction:
         """The convex function that is above 0 exactly where the index is above theta."""
-        payoff: Any = self.payoff
-        if payoff is None and frame.classes:
-            payoff = np.tile(np.arange(len(frame.classes)) == 1, (len(frame.classes), 1)).astype(
-                np.float64
-            )
-        if frame.classes and (frame.costs(payoff) < 0).any():
-            remedy = "Incomes and rates are; shift the table."
-            raise InputError.expected(
-                "numbers of at least 0", of="payoff", got="negative ones", remedy=remedy
-            )
-        names = tuple(f"mean of group {keys.shown(key)}" for key in frame.cells.keys)
-        lines = stacked(frame.losses(payoff), frame.shape)
-        return GroupFunction(frame.shape, lines, Inequality(theta), names=names)
+        payoff, k = self.payoff, len(frame.classes)
+        if payoff is None and k:
+            payoff = np.tile(np.arange(k) == 1, (k, 1)).astype(np.float64)
+        least, fix = frame.costs(payoff).min(initial=0.0), "Incomes and rates are; shift the table."
+        need(
+            not k or least >= 0, "numbers of at least 0", of="payoff", got="negative ones", fix=fix
+        )
+        return frame.function(frame.losses(payoff), Inequality(theta), frame.named("mean"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -710,21 +663,16 @@ class Custom(Objective):
             self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True)
         )
         for name, given in _checks.named(self, ("value", "gradient")).items():
-            if not callable(given):
-                remedy = "Pass a function of a vector of rates."
-                raise InputError.expected("a function", of=name, got=given, remedy=remedy)
+            fix = "Pass a function of a vector of rates."
+            need(callable(given), "a function", of=name, got=given, fix=fix)
 
     def at(self, frame: Frame) -> GroupFunction:
         size = math.prod(frame.shape)
-        lines = (
-            stacked(frame.losses(), frame.shape)
-            if self.rates == "losses"
-            else sparse.csr_array(sparse.eye_array(size))
-        )
-        stated = Stated(
-            self.value, self.gradient, self.lipschitz, self.smoothness, self.convex, self.monotone
-        )
-        return checked(GroupFunction(frame.shape, lines, stated, trusted=True))
+        losses = self.rates == "losses"
+        lines = stacked(frame.losses(), frame.shape) if losses else sparse.eye_array(size)
+        constants = self.lipschitz, self.smoothness, self.convex, self.monotone
+        stated = Stated(self.value, self.gradient, *constants)
+        return checked(GroupFunction(frame.shape, sparse.csr_array(lines), stated, trusted=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -737,15 +685,17 @@ class Constraint:
     @property
     def is_vacuous(self) -> bool:
         """Whether it asks for nothing."""
-        return not self.bounds and all(notion.is_vacuous for notion in self.notions)
+        return not self.bounds and not self._asked
+
+    @property
+    def _asked(self) -> list[Notion]:
+        return [notion for notion in self.notions if not notion.is_vacuous]
 
     @property
     def needs_groups(self) -> bool:
         """Whether any of it tells groups apart."""
-        asked = [notion for notion in self.notions if not notion.is_vacuous]
-        return any(bound.objective.needs_groups for bound in self.bounds) or any(
-            map(uses_groups, asked)
-        )
+        of_bounds = any(bound.objective.needs_groups for bound in self.bounds)
+        return of_bounds or any(map(uses_groups, self._asked))
 
     def of_decisions(self) -> Constraint:
         """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then
@@ -759,25 +709,22 @@ class Constraint:
     @property
     def titles(self) -> tuple[str, ...]:
         """What each of its functions is, in words."""
-        asked = [notion for notion in self.notions if not notion.is_vacuous]
-        return (*map(str, self.bounds), *(["notions of fairness"] if asked else []))
+        return (*map(str, self.bounds), *(["notions of fairness"] if self._asked else []))
 
     def at(self, frame: Frame) -> list[GroupFunction]:
         """Its functions: each bound's, and each notion's largest excess; all at most 0 where it
         holds."""
         out = [bound.at(frame) for bound in self.bounds]
-        asked = [notion for notion in self.notions if not notion.is_vacuous]
-        losses = [notion for notion in asked if _of_losses(notion, frame)]
-        if losses:
-            least = min(notion.max_loss for notion in losses)  # type: ignore[attr-defined]
+        numbers_alone = not frame.classes
+        losses: list[Any] = [one for one in self._asked if isinstance(one, BoundedGroupLoss)]
+        if losses and numbers_alone:
+            least = min(notion.max_loss for notion in losses)
             out.append(LargestGroupLoss().at_most(least).at(frame))
-        rest = [notion for notion in asked if notion not in losses]
-        if rest and not frame.classes:
-            remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
-            raise InputError.expected(
-                "bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy
-            )
+        rest = [one for one in self._asked if not (numbers_alone and one in losses)]
         if rest:
+            fix = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
+            got = str(rest[0])
+            need(frame.classes, "bounds on losses", of="constraint", got=got, fix=fix)
             system = resolved(tuple(rest), frame.cells, frame.classes)
             require_pairs(system, frame, ", ".join(map(_words, rest)))
             out.append(of_system(system, frame, Largest(), bounded=True))
@@ -795,10 +742,6 @@ def _words(notion: Notion) -> str:
     """As on a command line; a rate constraint says what it is."""
     bounds = [value for name, value in vars(notion).items() if name.startswith("max_")]
     return f"{notion.kind}:{bounds[0]:g}" if bounds else str(notion)
-
-
-def _of_losses(notion: Notion, frame: Frame) -> bool:
-    return isinstance(notion, BoundedGroupLoss) and not frame.classes
 
 
 NAMES: Mapping[str, Callable[[], Objective]] = {
@@ -857,34 +800,29 @@ def parse_objective(given: object) -> Objective:
     """An objective, or its name."""
     if isinstance(given, Objective):
         return given
-    name = given.replace("-", "_") if isinstance(given, str) else given
-    if not isinstance(name, str) or name not in NAMES:
+    name = given.replace("-", "_") if isinstance(given, str) else ""
+    if name not in NAMES:
         # a Gini index is bounded, never minimized
         known = ", ".join(one for one in NAMES if one != Gini.kind)
-        expected, remedy = (
-            f"an objective, or a name out of {known}",
-            "Pass objective='error', for example.",
-        )
-        if isinstance(given, Bound | Constraint | Notion) or (
-            isinstance(given, str) and ":" in given
-        ):
-            remedy = (
-                "A bound is a constraint=; as an objective name what is to be small: "
-                "objective='equalized_odds', for example."
-            )
-        raise InputError.expected(
-            expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy
-        )
+        bound = isinstance(given, Bound | Constraint | Notion) or ":" in name
+        fix = "Pass objective='error', for example."
+        if bound:
+            fix = "A bound is a constraint=; as an objective name what is to be small: "
+            fix += "objective='equalized_odds', for example."
+        expected, fix = f"an objective, or a name out of {known}", _given(given, fix)
+        raise InputError.expected(expected, of="objective", got=given, remedy=fix)
     return NAMES[name]()
+
+
+def _given(given: object, fix: str) -> str:
+    return NOT_WRITTEN if isinstance(given, str) and given == "given" else fix
 
 
 def parse_constraint(given: object) -> Constraint:
     """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and
     "gmean:0.3"."""
-    single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(
-        given, Iterable
-    )
-    listed: Any = [] if given is None else [given] if single else given
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    listed: Any = [] if given is None else given if several else [given]
     bounds: list[Bound] = []
     notions: list[Notion] = []
     for item in listed:
@@ -893,16 +831,12 @@ def parse_constraint(given: object) -> Constraint:
             bounds.append(one)
         elif isinstance(one, Constraint):
             bounds, notions = [*bounds, *one.bounds], [*notions, *one.notions]
-        elif isinstance(one, Notion):
-            notions += as_list(one)
         else:
-            remedy = (
-                'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or '
-                "objectives.GMean().at_least(0.7), for example."
-            )
-            raise InputError.expected(
-                "a bound or a notion of fairness", of="constraint", got=item, remedy=remedy
-            )
+            fix = 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or '
+            fix += "objectives.GMean().at_least(0.7), for example."
+            expected = "a bound or a notion of fairness"
+            need(isinstance(one, Notion), expected, of="constraint", got=item, fix=fix)
+            notions.append(one)
     return Constraint(tuple(bounds), tuple(notions))
 
 
@@ -910,36 +844,19 @@ def _parsed(text: str) -> Bound | Notion:
     name, _, rest = (part.strip() for part in text.partition(":"))
     name = name.replace("-", "_")
     head = name.partition(",")[0].strip()
-    if (head in NAMES or head in NOTIONS) and not rest and "max_" not in name:
-        remedy = (
-            f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
-        )
-        raise InputError.expected(
-            "a name, ':' and a bound", of="constraint", got=text, remedy=remedy
-        )
-    if name in NAMES and name not in NOTIONS:
-        try:
-            bound = float(rest) if (part := share(rest)) is None else part
-        except ValueError:
-            remedy = f"Write {name}:0.2 or {name}:20%, for example."
-            raise InputError.expected(
-                "a name, ':' and a number", of="constraint", got=text, remedy=remedy
-            ) from None
-        asked = NAMES[name]()
-        if asked.decisions_only or isinstance(asked, Gini):
-            require_below_one(bound, text, name, "max_rate")
-        return asked.at_most(bound)
-    if text == "given":
-        raise InputError.expected(
-            "a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN
-        )
-    if head not in NOTIONS:
-        known = ", ".join(
-            dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)])
-        )
-        expected, remedy = (
-            f"a name out of {known}, then ':' and a bound",
-            "Pass demographic_parity:0.05, for example.",
-        )
-        raise InputError.expected(expected, of="constraint", got=text, remedy=remedy)
-    return parse(text)
+    known = dict.fromkeys([*NAMES, *(one.kind for one in OF_TEXTS)])
+    expected = f"a name out of {', '.join(known)}, then ':' and a bound"
+    fix = _given(text, "Pass demographic_parity:0.05, for example.")
+    need(head in known, expected, of="constraint", got=text, fix=fix)
+    if name not in NAMES or name in NOTIONS:
+        return parse(text)
+    try:
+        bound = float(rest) if (part := share(rest)) is None else part
+    except ValueError:
+        fix = f"Write {name}:0.1 or {name}:10%, for example: how much is allowed is yours to say."
+        expected = "a name, ':' and a bound"
+        raise InputError.expected(expected, of="constraint", got=text, remedy=fix) from None
+    asked = NAMES[name]()
+    if asked.decisions_only or isinstance(asked, Gini):
+        rate_in_text(bound, text, name, "max_rate")
+    return asked.at_most(bound)

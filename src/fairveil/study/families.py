@@ -22,7 +22,7 @@ from .._types import Floats
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
-from ..fairness.notions import bound_name, parse
+from ..fairness.notions import parse
 from ..fairness.systems import as_list
 from ..methods.systems import NO_GROUPS
 
@@ -125,12 +125,7 @@ def _notions(constraint: object, bound: float | None) -> list[tuple[Notion, bool
         name, comma, options = constraint.partition(",")
         notion: Any = parse(f"{name.strip()}:{0.0 if bound is None else bound!r}{comma}{options}")
         return [
-            (
-                notion
-                if bound is not None
-                else replace(notion, **{bound_name(type(notion)): None}),
-                True,
-            )
+            (notion if bound is not None else replace(notion, **{notion.limit: None}), True),
         ]
     if isinstance(constraint, (list, tuple)):
         return [found for one in constraint for found in _notions(one, bound)]
