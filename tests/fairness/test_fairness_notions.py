@@ -25,6 +25,7 @@ from fairveil.fairness import (
     FalsePositiveRateParity,
     PredictionRate,
     RateConstraint,
+    SelectionRateRatio,
     notions,
     resolve,
 )
@@ -258,6 +259,16 @@ def test_nothing_is_required_by_none_alone(cls: type) -> None:
         replace(asked, positive=1) if hasattr(asked, "positive") else asked, cells, (0, 1)
     ).bounds
     assert set(limits.tolist()) == {1.0}  # what no rate and no gap is above
+
+
+def test_a_ratio_is_held_at_every_rate():
+    """At rates 0.4 and 0.32 a ratio of 0.8 just holds, at 0.3 it does not."""
+    system = resolve(SelectionRateRatio(0.8), Cells((("f", "m"),)), (0, 1))
+    for rate, broken in ((0.32, 0.0), (0.3, 0.02)):
+        selected = np.array([0.4, rate])[:, np.newaxis, np.newaxis]
+        histogram = np.concatenate([1.0 - selected, selected], axis=-1).repeat(2, axis=1)
+        excess = system.excess(system.exact_values(histogram, np.ones((2, 2))))
+        assert max(excess) == pytest.approx(broken)
 
 
 def test_a_text_asks_back_in_its_own_words() -> None:
