@@ -364,11 +364,20 @@ def test_a_model_is_exported_as_a_query_or_a_card(
 
 
 def test_tokens_and_runs_of_a_server(fairveil: Command, tmp_path: Path) -> None:
-    ok(fairveil("serve", "--demo", "--folder", "door", "--check"))
-    holder = ("--config", "door/holder.toml")
-    secret = ok(fairveil("serve", *holder, "--issue", "R. Weber", "--role", "auditor")).out.strip()
+    columns = {"sex": Category(("f", "m")), "y": Category(("no", "yes"))}
+    schema = Schema(columns, target="y", sensitive=("sex",))
+    schema.save(tmp_path / "s.toml")
+    (tmp_path / "t.csv").write_text("sex,y\nf,no\nm,yes\n")
+    fv.Ledger.create(tmp_path / "b.db", "t", 1.0, 1e-6, schema=schema).close()
+    (tmp_path / "holder.toml").write_text(
+        '[door]\nname = "O"\nfolder = "door"\n[datasets.t]\nrows = "t.csv"\n'
+        'schema = "s.toml"\nledger = "b.db"\n'
+    )
+    holder = ("--config", "holder.toml")
+    assert "Would serve: t" in ok(fairveil("serve", *holder, "--check")).out
+    secret = ok(fairveil("serve", *holder, "--issue", "R. Weber", "--role", "holder")).out.strip()
     listed = ok(fairveil("serve", *holder, "--list")).out
-    assert "auditor  R. Weber" in listed
+    assert "holder  R. Weber" in listed
     assert secret not in listed
     first = next(line for line in listed.splitlines() if "R. Weber" in line).split()[1]
     assert "Revoked" in ok(fairveil("serve", *holder, "--revoke", first)).out
@@ -376,7 +385,7 @@ def test_tokens_and_runs_of_a_server(fairveil: Command, tmp_path: Path) -> None:
     ok(fairveil("serve", *holder, "--revoke", first), 2)
     ok(fairveil("serve", *holder, "--stop", "nothing"), 2)
     named = ("serve", *holder, "--issue", "x")
-    for wrong in (("--days", -1), ("--role", "boss"), ("--method", "fit"), ("--issue", "a\nb")):
+    for wrong in (("--days", -1), ("--role", "boss"), ("--issue", "a\nb")):
         ok(fairveil(*named, *wrong), 2)
 
 

@@ -106,6 +106,12 @@ def furnish(folder: Path) -> None:
     # nobody is hired, whatever a noisy model decides
     frame.assign(prediction="no").to_csv(folder / "denied.csv", index=False)
     (folder / "mechanisms_of_mine.py").write_text(MECHANISMS)
+    schema = fv.Schema.load(folder / "people.toml")
+    fv.Ledger.create(folder / "served.db", "people", 9.0, 1e-5, schema=schema).close()
+    (folder / "holder.toml").write_text(
+        '[door]\nname = "Office"\nfolder = "door"\n[datasets.people]\nrows = "people.csv"\n'
+        'schema = "people.toml"\nledger = "served.db"\n'
+    )
     elsewhere = fv.PrivacyStatement.of(fv.Promise(1.0, 1e-6), [Pure(0.5)])
     (folder / "elsewhere.json").write_text(elsewhere.to_json())
 
@@ -150,7 +156,7 @@ def _walk() -> dict[str, Step]:
     mine = ("--schema", "people.toml", "--epsilon", 1, "--delta", 0, "--trials", 50)
     begin = (*CONSTRAINT, "--group", "sex:f,m", "--classes", "no,yes", "--epsilon", 1)
     counted = ("decided.csv", "--period", "May", "--prediction", "prediction")
-    holder = ("--config", "door/holder.toml")
+    holder = ("--config", "holder.toml")
     certified = ("certify", "model", "people.csv", "--constraint")
     audited = ("audit", "decided.csv", *MADE)
     compared = ("lda", "decided.csv", *MADE, "--tolerance", 0.9, "--candidate")
@@ -305,7 +311,7 @@ def _walk() -> dict[str, Step]:
         "verify: no": S(("verify", "tuned", "--key", "holder.pub"), 1),
         "export": S(("export", "model", "--out", "model.sql"), makes=("model.sql",), out=True),
         "export: a card": S(("export", "model", "--out", "card.md"), makes=("card.md",), out=True),
-        "serve": S(("serve", "--demo", "--folder", "door", "--check"), makes=("door",)),
+        "serve": S(("serve", *holder, "--check"), makes=("door",)),
         "serve: a token": S(("serve", *holder, "--issue", "somebody")),
         "serve: lists": S(("serve", *holder, "--list")),
         "serve: revoke": S(("serve", *holder, "--revoke", "nothing"), 2),
@@ -594,7 +600,7 @@ def test_a_reader_that_went_away_a_full_disk_and_a_server_that_is_told_to_stop(
         with open("/dev/full", "w") as full:
             filled = started(*decide, code=MAIN, stdout=full)
         serving = started(
-            *("serve", "--config", "door/holder.toml", "--port", 0), code=MAIN, stderr=None
+            *("serve", "--config", "holder.toml", "--port", 0), code=MAIN, stderr=None
         )
         assert serving.stdout is not None
         assert any("http" in line for line in serving.stdout)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fairveil.curator import Journal
 from fairveil.ledger import Ledger, Spend
 from fairveil.serving.app import running
 from fairveil.serving.holder import Holder
@@ -21,7 +22,7 @@ POINTS: dict[str, tuple[type, str]] = {
     "begin": (Records, "begin"),
     "reserve": (Ledger, "reserve"),
     "put": (Records, "put"),
-    "keep": (Records, "keep"),
+    "journal": (Journal, "__call__"),
     "settle": (Spend, "commit"),
     "told": (Server, "_settle"),
 }

@@ -4,12 +4,10 @@ nothing is charged twice, answered twice, or left open."""
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +21,18 @@ from fairveil.curator import Journal, Measurement, RowCount
 from fairveil.errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
 from fairveil.ledger import Ledger, Spend
 from fairveil.serving import client
-from fairveil.serving.records import Records, Tokens
+from fairveil.serving.records import Records
 from fairveil.serving.refusals import SAYINGS
-from fairveil.serving.runs import Server
+from fairveil.serving.runs import Run, Server
 
 SCRIPT = Path(__file__).parent / "crashing_door.py"
 Up = tuple[Server, str]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return place_in(tmp_path, epsilon=50.0, seeded=False)
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    limits = getattr(request, "param", "")
+    return place_in(tmp_path, epsilon=50.0, seeded=False, limits=limits)
 
 
 @pytest.fixture
@@ -59,8 +58,8 @@ def started(config: Path, port: int, *point: str) -> subprocess.Popen[str]:
     ("point", "number", "when"),
     [
         ("reserve", 1, "after"),  # reserved, and nobody wrote down by which spend
-        ("keep", 5, "before"),  # released, and the request not written
-        ("keep", 5, "after"),  # written, and the reply never left
+        ("journal", 5, "before"),  # drawn, and not written
+        ("journal", 5, "after"),  # written, and the reply never left
         ("settle", 1, "after"),  # the ledger knows of the end, and the records do not
         ("told", 1, "before"),  # the records know of the end, and the ledger does not
     ],
@@ -71,7 +70,7 @@ def test_a_killed_server_loses_nothing_and_charges_once(
     monkeypatch.setattr(client, "WAIT", 0.4)
     port = free_port()
     records = Records(place.folder / "door", serves=False)
-    token = Tokens(records).issue("analyst")
+    token = records.issue("analyst")
     records.close()
     first = started(place.config, port, point, str(number), when)
     after: list[subprocess.Popen[str]] = []
@@ -109,25 +108,26 @@ def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_cur
 ) -> None:
     """The disk fails under one request while another waits for its turn: two curators of one run
     must not both answer."""
-    inside, go, plain = threading.Event(), threading.Event(), Records.keep
+    inside, go, plain = threading.Event(), threading.Event(), Run.do
     run = one.open()
 
-    def failing(*given: Any, **named: Any) -> None:
-        monkeypatch.setattr(Records, "keep", plain)
+    def failing(self: Run, act: str, node: Any) -> None:
+        monkeypatch.setattr(Run, "do", plain)
         inside.set()
         assert go.wait(60)
-        raise sqlite3.OperationalError("disk I/O error")
+        plain(self, act, node)
+        raise OSError("disk I/O error")
 
     said: dict[str, Any] = {}
 
-    def asking(key: str) -> None:
+    def asking(name: str) -> None:
         try:
-            said[key] = one.ask(run, key=key)
+            said[name] = one.ask(run, number=1)
         except Refused as error:
-            said[key] = error
+            said[name] = error
 
-    monkeypatch.setattr(Records, "keep", failing)
-    first = threading.Thread(target=asking, args=("the-first",))
+    monkeypatch.setattr(Run, "do", failing)
+    first = threading.Thread(target=asking, args=("the first",))
     first.start()
     assert inside.wait(60)
     held, waits = one.server._held[run], threading.Event()
@@ -143,28 +143,29 @@ def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_cur
             return bool(self._lock.acquire(**named))
 
     held.lock = Watched(held.lock)
-    second = threading.Thread(target=asking, args=("the-second",))
+    second = threading.Thread(target=asking, args=("the second",))
     second.start()
     assert waits.wait(60)
     go.set()
     for thread in (first, second):
         thread.join(60)
-    assert [said[key].status for key in ("the-first", "the-second")] == [503, 503]
-    for key in ("the-first", "the-second", "the-third", "the-fourth"):
-        one.ask(run, key=key)
+    assert [said[name].status for name in ("the first", "the second")] == [500, 503]
+    one.resume(run)
+    for _ in range(4):
+        one.ask(run)
     with pytest.raises(Refused, match="the plan is done"):
-        one.ask(run, key="the-fifth")
+        one.ask(run)
     one.act(run, "finish", {})
     assert len(released(one.server.records, run)) == 4
     assert faults(place) == []
 
 
+@pytest.mark.parametrize("place", ["open_runs = 100"], indirect=True)
 def test_a_full_disk_refuses_and_all_goes_on_when_there_is_room(
     place: Place, one: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is drawn, where the disk says so; and where it does not, what was drawn is in
-    the journal, and given when it is asked again."""
-    run, records, asked = one.open(Repeated(Gaussian(4000.0), 80)), one.server.records, 0
+    """Before anything is drawn, where the disk says so; and where it does not, nothing is begun."""
+    run, records = one.open(Repeated(Gaussian(4000.0), 4)), one.server.records
     small = Measurement(RowCount(), 4000.0)
 
     def words(call: Any) -> Any:
@@ -183,22 +184,17 @@ def test_a_full_disk_refuses_and_all_goes_on_when_there_is_room(
     monkeypatch.undo()
     pages = int(records._db.execute("PRAGMA page_count").fetchone()[0])
     records._db.execute(f"PRAGMA max_page_count = {pages}").fetchall()
-    while (said := words(partial(one.ask, run, small, key=f"ask-{asked}-key"))) is None:
-        asked += 1
-        assert asked < 80, "the file has room for all of the plan: make it smaller"
-    assert said == (503, "records-away")
-    opened = [words(one.open) for _ in range(20)]
-    assert opened[-1] == (503, "records-away")
     with pytest.raises(DoorError, match="Make room"):
-        [one.server.tokens.issue("x" * 100) for _ in range(400)]
+        [records.issue("x" * 100) for _ in range(400)]
+    opened = next(filter(None, (words(one.open) for _ in range(80))))
+    assert opened == (503, "records-away")
     assert not one.server.is_healthy
-    assert len(released(records, run)) == asked + 1
     records._db.execute("PRAGMA max_page_count = 1000000").fetchall()
     one.server.sweep()
     assert one.server.is_healthy
-    for number in range(asked, 80):
-        one.ask(run, small, key=f"ask-{number}-key")
-    assert len(released(records, run)) == 80
+    one.resume(run)
+    for _ in range(4):
+        one.ask(run, small)
     one.act(run, "finish", {})
     for other in records.runs("open"):
         one.act(other.id, "close", {})
@@ -247,12 +243,13 @@ def test_a_ledger_that_is_away_says_nothing_of_where_it_is_and_is_told_later(
         run = one.open()
         one.ask(run)
     with served(place) as up:
-        one = Analyst(*up, token=one.token)
+        one.server, one.url = up
         monkeypatch.setattr(Ledger, "resume", _away)
         with pytest.raises(Refused) as refused:
-            one.ask(run)
+            one.resume(run)
         assert refused.value.status == 503
         monkeypatch.undo()
+        one.resume(run)
         for _ in range(3):
             one.ask(run)
         monkeypatch.setattr(Spend, "commit", _away)
@@ -289,12 +286,13 @@ def test_an_answer_that_was_written_in_part_ends_its_run_which_is_charged_whole(
     assert spend is not None
     place.ledger().resume(spend[1], 7)
     with served(place) as up:
-        one = Analyst(*up, token=one.token)
+        one.server, one.url = up
         for run in (runs[0], runs[2]):
             with pytest.raises(Refused, match="ended"):
-                one.ask(run)
+                one.resume(run)
         for run in (runs[1], runs[3], runs[4]):
             one.act(run, "close", {})
+        one.resume(runs[5])
         one.ask(runs[5])
         assert place.ledger().balance().spent_share == pytest.approx(reserved)
         one.act(runs[5], "close", {})

@@ -23,12 +23,12 @@ from fairveil.core.promise import Unit
 from fairveil.curator import Curator
 from fairveil.data import Encoding
 from fairveil.data.elsewhere import DescribedRule, curator_of
-from fairveil.errors import InputError, Overspent, PrivacyError, SchemaError, SignatureError
+from fairveil.errors import InputError, Overspent, PrivacyError, SignatureError
 from fairveil.facts import Cells
 from fairveil.models import LinearModel
 from fairveil.serving import RemoteData
 from fairveil.serving.runs import Server, rule_of
-from fairveil.serving.wire import View, packed, rule_described, unpacked
+from fairveil.serving.wire import MESSAGES, Reader, packed, rule_described, unpacked
 from fairveil.statement import signing
 from fairveil.statement.signing import verify_signature
 from knobs import made
@@ -39,8 +39,7 @@ BY = fv.FairClassifier
 World = tuple[Place, RemoteData, Server, str]
 TERMS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "wide": {"schema": WIDE, "weights": "weight"},
-    "weighed": {"weights": "weight"},
+    "wide": {"schema": WIDE},
     "persons": {"schema": PERSONS, "unit": "person"},
 }
 
@@ -66,12 +65,6 @@ def plain(worlds: Any) -> World:
     return found
 
 
-def weights_in(place: Place) -> Any:
-    lines = (place.folder / "applicants.csv").read_text().splitlines()
-    at = lines[0].split(",").index("weight")
-    return np.array([float(line.split(",")[at]) for line in lines[1:]])
-
-
 STEPS, FEW = fv.PrimalDual(rounds=10), fv.PrimalDual(rounds=3)
 FITS: dict[str, tuple[str, Any]] = {
     "rate-constrained": ("plain", lambda: BY("demographic_parity:0.1", solver=STEPS)),
@@ -87,18 +80,10 @@ FITS: dict[str, tuple[str, Any]] = {
     "certified": ("plain", lambda: BY(PARITY, solver=fv.PrimalDual(rounds=5))),
     "certified objective": ("plain", lambda: ways.objective(constraint=PARITY)),
     "regressor": ("wide", lambda: ways.objective_regression()),
-    "regressor, tailored": ("wide", lambda: ways.tailored_regression(max_sample_weight=2.5)),
+    "regressor, tailored": ("wide", lambda: ways.tailored_regression()),
     "regressor, additive": (
         "wide",
         lambda: ways.tailored_regression(solver=fv.Tailored(rounds=5), model="additive"),
-    ),
-    "weighed": (
-        "weighed",
-        lambda: ways.classifier("demographic_parity:0.1", solver=FEW, max_sample_weight=0.5),
-    ),
-    "weighed game": (
-        "weighed",
-        lambda: ways.game("demographic_parity:0.1", rounds=3, max_sample_weight=0.5),
     ),
     "persons": (
         "persons",
@@ -122,24 +107,21 @@ FITS: dict[str, tuple[str, Any]] = {
 def test_a_fit_with_a_holder_is_the_local_fit_to_the_bit(name: str, worlds: Any) -> None:
     kind, make = FITS[name]
     place, data, _, _ = worlds(kind)
-    weighed = "weighed" in name or ("tailored" in name and kind == "wide")
     here, elsewhere = (make().set_params(random_state=3) for _ in range(2))
-    here.fit(place.rows, **({"sample_weight": weights_in(place)} if weighed else {}))
-    elsewhere.fit(data, **({"sample_weight": "weight"} if weighed else {}))
+    here.fit(place.rows)
+    elsewhere.fit(data)
     ask = "predict" if kind == "wide" else "predict_proba"
     assert getattr(here, ask)(place.rows).tobytes() == getattr(elsewhere, ask)(place.rows).tobytes()
     if hasattr(here, "coef_"):
         assert here.coef_.tobytes() == elsewhere.coef_.tobytes()
     assert here.groups_ == elsewhere.groups_
     if "certified" not in name:
-        for field in ("events", "plan", "bounds", "releases", "groups"):
+        for field in ("events", "plan", "bounds", "releases"):
             assert getattr(here.privacy_, field) == getattr(elsewhere.privacy_, field), field
     for field in ("promise", "epsilon", "noise", "stamps"):
         assert getattr(here.privacy_, field) == getattr(elsewhere.privacy_, field), field
     told = {fact.name: fact.value for fact in elsewhere.privacy_.facts}
     assert told.get("bounds of the target") == ("0 to 10" if kind == "wide" else None)
-    cap = f"{here.schema.max_sample_weight:g}" if weighed else None
-    assert told.get("largest sample weight") == cap
     if "certified" in name:
         assert "each row with probability 0.7" in told["rows read"]
         if name != "certified objective":  # a mixture draws decisions, by the holder's coins
@@ -154,14 +136,12 @@ def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
     place, data, _, token = plain
     signer = signing.fingerprint(signing.public_key(place.public_key))
     clf = ways.fermi(solver=FEW).fit(data)
-    assert data.signature is not None
-    assert data.signature.signer == signer
     assert clf.privacy_.ledger is not None
     assert place.ledger().check([clf.privacy_.ledger]) == []
     assert clf.privacy_.noise == "secure"
     changed = clf.privacy_.to_json().replace('"epsilon": 1.0', '"epsilon": 0.5')
     with pytest.raises(SignatureError, match="the signed statement"):
-        data._checked(changed, data.signature.to_json())
+        data._checked(changed, data._signed[clf.privacy_.to_json()][1])
     path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
     assert verify_signature(path, place.public_key).signer == signer
     assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
@@ -238,52 +218,7 @@ def test_a_model_of_one_part_is_certified_on_the_other_alone(plain: World, tmp_p
         assert place.ledger().balance().spent_share == 0.0
 
 
-# -- weights and persons ---------------------------------------------------------------------------
-
-
-def test_only_the_holders_column_is_a_weight_and_the_cap_is_the_curators(
-    worlds: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, data, _, _ = worlds("weighed")
-    before = place.ledger().balance().to_dict()["entries"]
-    for given in ("a", np.ones(3), "hired"):
-        with pytest.raises(InputError, match="the holder's"):
-            ways.fermi(solver=FEW).fit(data, sample_weight=given)
-    assert place.ledger().balance().to_dict()["entries"] == before
-    plain = View.described
-    for cap in (0.0, -1.0, "2", True):
-        forged = lambda view, cap=cap: {**plain(view), "weight_cap": cap}  # noqa: E731
-        monkeypatch.setattr(View, "described", forged)
-        with pytest.raises(InputError, match="weight_cap"):
-            ways.fermi(solver=FEW).fit(data)
-    # whatever the analyst's side believed, the statement has the cap of the holder's curator
-    monkeypatch.setattr(View, "described", lambda view: {**plain(view), "weight_cap": 0.25})
-    claimed = ways.fermi(solver=FEW, random_state=1).fit(data)
-    monkeypatch.undo()
-    honest = ways.fermi(solver=FEW, random_state=1, max_sample_weight=0.25)
-    assert claimed.privacy_.bounds == honest.fit(data, sample_weight="weight").privacy_.bounds
-
-
-@pytest.mark.parametrize("cell", ["", "-1", "inf", "nan", "many"])
-def test_a_weight_that_is_none_is_refused_and_not_shown(cell: str, tmp_path: Path) -> None:
-    place = place_in(tmp_path, weights="weight")
-    lines = (tmp_path / "applicants.csv").read_text().splitlines()
-    cells = lines[7].split(",")
-    lines[7] = ",".join([*cells[:6], cell, *cells[7:]])
-    (tmp_path / "applicants.csv").write_text("\n".join(lines) + "\n")
-    with pytest.raises(SchemaError, match="weight") as found:
-        place.door()
-    assert "many" not in str(found.value)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"), [("'a'", "no feature"), ("'person_2'", "person_2"), ("3", "weights")]
-)
-def test_a_column_of_weights_is_there_and_no_feature(line: str, words: str, tmp_path: Path) -> None:
-    place = place_in(tmp_path)
-    place.config.write_text(f"{place.config.read_text()}weights = {line}\n")
-    with pytest.raises((InputError, SchemaError), match=words):
-        place.door()
+# -- persons ---
 
 
 @pytest.mark.parametrize(
@@ -395,8 +330,9 @@ def test_which_columns_a_code_reads_is_found_from_its_table() -> None:
         (by_label[:, :1], {"features"}),
     ):
         told = rule_described(DescribedRule(model, 2, None, cells, table))
-        content = unpacked(packed({**told, "count": 4, "title": "", "handle": "codes"}))
-        assert rule_of(content, layout)[0].columns_read == read
+        content = unpacked(packed({**told, "count": 4}))
+        kinds = {name: MESSAGES["attach"][name] for name in (*told, "count")}
+        assert rule_of(layout, **Reader(layout).fields(content, kinds)).columns_read == read
 
 
 # -- refused ---------------------------------------------------------------------------------------
@@ -472,7 +408,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "groups": ("release_groups", lambda d: fv.release_groups(d, epsilon=1.0), "features and label"),
     "persons": ("`unit`", lambda d: by(d, unit="town", max_rows_per_unit=3), "one row a person"),
     "weights": (ARRAYS, lambda d: with_arrays(d, sample_weight=np.ones(3)), NONE),
-    "another": (ARRAYS, lambda d: with_arrays(d, sample_weight="a"), "serves no weights"),
+    "another": (ARRAYS, lambda d: with_arrays(d, sample_weight="a"), NONE),
     "labels": (ARRAYS, lambda d: with_arrays(d, y=np.ones(3)), NONE),
     "group arrays": (ARRAYS, lambda d: with_arrays(d, sensitive_features=np.zeros(3)), NONE),
     "regressor": (

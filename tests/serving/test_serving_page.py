@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from doors import Analyst, place_in, served
-from test_serving_requests import entered, sent
+from test_serving_requests import holder, sent
 
 import fairveil as fv
 import ways
@@ -21,24 +21,20 @@ from driving import ENTER, TAB, Driver, driving, needs_driver
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What is served: to enter, and an overview with an open and an ended run."""
+    """What is served: an overview with an open and an ended run."""
     place = place_in(tmp_path_factory.mktemp("holder"), epsilon=10.0)
     with served(place) as up:
-        token = up[0].tokens.issue(WHO)
+        token = up[0].records.issue(WHO)
         data = fv.remote(up[1], "applicants", token=token, key=place.public_key)
         ways.fermi(solver=fv.PrimalDual(rounds=4)).fit(data)
         data.close()
         one = Analyst(*up)
         one.ask(one.open())
-        cookie, _ = entered(up)
-        yield {
-            "enter": sent(up, "GET", "/holder")[1].decode(),
-            "overview": sent(up, "GET", "/holder", cookie=cookie)[1].decode(),
-        }
+        yield {"overview": sent(up, "GET", "/holder", **holder(up))[1].decode()}
 
 
 WHO = "R. Weber, a university with a long name, department of statistics"
-KINDS = ("enter", "overview")
+KINDS = ("overview",)
 
 
 @needs_browser
@@ -54,7 +50,7 @@ def test_nothing_is_cut_off(pages: dict[str, str], look: Look, width: int) -> No
 @needs_axe
 @pytest.mark.parametrize(
     ("kind", "width", "dark"),
-    [("overview", 400, False), ("overview", 1200, True), ("enter", 400, True)],
+    [("overview", 400, False), ("overview", 1200, True)],
 )
 def test_axe_finds_nothing_wrong(
     pages: dict[str, str],
@@ -118,28 +114,26 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
 ) -> None:
     place = place_in(tmp_path / "holder", epsilon=10.0)
     with served(place) as (door, url):
-        token = door.tokens.issue(WHO)
+        token = door.records.issue(WHO)
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
         ways.fermi(solver=fv.PrimalDual(rounds=3)).fit(data)
         data.close()
         one = Analyst(door, url)
         going = one.open()
         one.ask(going)
-        secret = door.tokens.issue("the holder", "holder")
+        secret = door.records.issue("the holder", "holder")
         with driving(tmp_path, width) as driver:
-            driver.open(f"{url}/holder")
-            until(driver, "token")
-            driver.press(*secret, ENTER)
+            driver.open(f"http://me:{secret}@{url.removeprefix('http://')}/holder")
             driver.shows("Analysts and tokens")
 
             met = until(driver, "Stop run")
             assert met[0]["name"] == "Skip to the content"
-            assert [stop["name"] for stop in met[1:5]] == ["Budgets", "Runs", "Tokens", "Leave"]
+            assert [stop["name"] for stop in met[1:4]] == ["Budgets", "Runs", "Tokens"]
             for stop in met:
                 assert stop["outline"] >= 3 or stop["href"] == "#main", stop
                 assert stop["seen"], stop
             # the links and the button of the head stand in one line
-            places = [stop["top"] for stop in met[5:]]
+            places = [stop["top"] for stop in met[4:]]
             assert all(after > before - 10 for before, after in pairwise(places)), "it goes up"
             driver.press(ENTER)
             driver.shows("The run was stopped.", "[role=status]")
@@ -153,8 +147,3 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
             driver.press(TAB)
             driver.press(ENTER)  # past the head, to the content
             assert driver.asked("return location.hash") == "#main"
-            until(driver, "Statement of run")
-            driver.open(f"{url}/holder")
-            until(driver, "Leave")
-            driver.press(ENTER)
-            driver.shows("Token of the holder")

@@ -3,6 +3,7 @@ and the holder's page. Whoever is let go of ends a read, for which there is half
 
 from __future__ import annotations
 
+import base64
 import http.client
 import io
 import json
@@ -65,22 +66,20 @@ def sent(
 
 
 def bearer(up: Up, role: str = "analyst") -> str:
-    return f"Bearer {up[0].tokens.issue('somebody', role)}"
+    return f"Bearer {up[0].records.issue('somebody', role)}"
 
 
 def is_up(up: Up) -> bool:
     return sent(up, "GET", "/healthz")[:2] == (200, b"ok\n")
 
 
-def test_everything_but_the_service_itself_needs_a_token_of_its_role(up: Up) -> None:
-    paths = ("datasets", "datasets/applicants", "ledgers/applicants", "statements/applicants")
+def test_everything_but_the_service_itself_needs_a_token(up: Up) -> None:
+    paths = ("datasets/applicants", "datasets/others")
     statuses = {}
-    for role in ("", "analyst", "auditor", "holder"):
+    for role in ("", "analyst", "holder"):
         told = {"authorization": bearer(up, role)} if role else {}
         statuses[role] = [sent(up, "GET", f"/v1/{path}", **told)[0] for path in paths]
-    assert statuses[""] == [401] * 4
-    assert statuses["analyst"] == [200, 200, 403, 403]
-    assert statuses["auditor"] == statuses["holder"] == [200] * 4
+    assert statuses == {"": [401] * 2, "analyst": [200, 404], "holder": [200, 404]}
     assert sent(up, "POST", "/v1/runs", b"")[0] == 401
     assert json.loads(sent(up, "GET", "/v1")[1])["holder"] == "Office"
     assert is_up(up)
@@ -114,7 +113,7 @@ def test_a_body_is_bounded_whatever_its_header_says(
 
 
 def test_the_log_names_no_value(up: Up, log: io.StringIO) -> None:
-    shown = up[0].tokens.issue("a secret name")
+    shown = up[0].records.issue("a secret name")
     data = fv.remote(up[1], "applicants", token=shown)
     ways.fermi(solver=fv.PrimalDual(rounds=3), random_state=0).fit(data)
     data.close()
@@ -133,17 +132,19 @@ def test_an_error_that_nobody_foresaw_is_one_constant_sentence(
     def broken(*_: Any) -> Any:
         raise ValueError("a row: 17, female")
 
-    monkeypatch.setattr(Server, "listed", broken)
-    status, body, _ = sent(up, "GET", "/v1/datasets", authorization=bearer(up))
+    monkeypatch.setattr(Server, "facts", broken)
+    status, body, _ = sent(up, "GET", "/v1/datasets/applicants", authorization=bearer(up))
     assert (status, b"17" in body, "female" in log.getvalue()) == (500, False, False)
 
 
 def test_requests_of_one_token_are_limited(tmp_path: Path) -> None:
     with served(place_in(tmp_path, limits="requests_a_minute = 60")) as up:
         one = bearer(up)
-        statuses = [sent(up, "GET", "/v1/datasets", authorization=one)[0] for _ in range(14)]
+        statuses = [
+            sent(up, "GET", "/v1/datasets/applicants", authorization=one)[0] for _ in range(14)
+        ]
         assert (statuses[0], statuses[-1]) == (200, 429)
-        assert sent(up, "GET", "/v1/datasets", authorization=bearer(up))[0] == 200
+        assert sent(up, "GET", "/v1/datasets/applicants", authorization=bearer(up))[0] == 200
 
 
 def test_the_client_speaks_plain_http_to_this_machine_alone(
@@ -167,10 +168,9 @@ TOKEN = b"Authorization: Bearer %s\r\nIdempotency-Key: half-a-body\r\n"
 SLOW = [
     (b"", b""),
     (b"POST /v1/runs HTTP/1.1\r\nX-Slow: ", b""),
-    (b"POST /holder/enter HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"408"),
-    (b"POST /holder/leave HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"408"),
-    (b"POST /holder/enter HTTP/1.1\r\nContent-Length: 9000\r\n\r\n", b"413"),
-    (b"GET /holder HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"200"),
+    (b"POST /holder/runs/x HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"401"),
+    (b"POST /holder/runs/x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"401"),
+    (b"GET /holder HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"401"),
     (b"POST /v1/runs HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"401"),
     (b"POST /v1/runs HTTP/1.1\r\nAuthorization: Bearer x\r\nContent-Length: 9\r\n\r\n", b"401"),
     (b"POST /v1/runs HTTP/1.1\r\n" + TOKEN + b"Content-Length: 99\r\n\r\nFVD1", b"408"),
@@ -183,7 +183,7 @@ SLOW = [
 
 def test_whoever_sends_no_whole_request_is_let_go_of(up: Up) -> None:
     """Whatever was answered, and one byte later; others are answered meanwhile."""
-    token, held = up[0].tokens.issue("somebody").encode(), []
+    token, held = up[0].records.issue("somebody").encode(), []
     for first, status in SLOW * 3:
         one = socket.create_connection(("127.0.0.1", port_of(up)), timeout=30)
         told = first.replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\nHost: x\r\n").replace(b"%s", token)
@@ -206,7 +206,7 @@ def test_whoever_sends_no_whole_request_is_let_go_of(up: Up) -> None:
 def test_a_reply_that_nobody_takes_ends_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Server, "ledger", lambda *_: "x" * (64 << 20))
+    monkeypatch.setattr(Server, "facts", lambda *_: {"x": "x" * (64 << 20)})
     seen, made = list[Any](), Clocked.connection_made
 
     def noted(self: Clocked, transport: Any) -> None:
@@ -214,10 +214,10 @@ def test_a_reply_that_nobody_takes_ends_its_connection(
         made(self, transport)
 
     monkeypatch.setattr(Clocked, "connection_made", noted)
-    with served(place_in(tmp_path, limits="request_seconds = 1")) as up:
+    with served(place_in(tmp_path, limits="request_seconds = 0.1")) as up:
         with socket.create_connection(("127.0.0.1", port_of(up)), timeout=60) as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            head = f"GET /v1/ledgers/applicants HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer(up)}"
+            head = f"GET /v1/datasets/applicants HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer(up)}"
             one.sendall(head.encode() + b"\r\n\r\n")
             (line,) = _writing(seen, 1)
             _writing(seen, 0)
@@ -244,7 +244,7 @@ def test_a_connection_that_is_cut_in_the_reply_costs_one_release(
     """Every second reply is cut off: the client asks again under the same key, and has the same
     answer."""
     monkeypatch.setattr(client, "WAIT", 0.001)
-    data = fv.remote(up[1], "applicants", token=up[0].tokens.issue("analyst"))
+    data = fv.remote(up[1], "applicants", token=up[0].records.issue("analyst"))
     plain, count = Connection._once, [0]
 
     def cut(self: Connection, *request: Any) -> tuple[int, bytes]:
@@ -269,43 +269,30 @@ def test_a_connection_that_is_cut_in_the_reply_costs_one_release(
 # -- the holder's page -----------------------------------------------------------------------------
 
 
-def entered(up: Up) -> tuple[str, str]:
-    """The session's cookie, and the word that its forms hold."""
-    form = urlencode({"token": up[0].tokens.issue("holder", "holder")}).encode()
-    status, _, headers = sent(up, "POST", "/holder/enter", form)
-    assert status == 303
-    assert "HttpOnly" in headers["set-cookie"]
-    assert "SameSite=strict" in headers["set-cookie"]
-    cookie = headers["set-cookie"].partition(";")[0]
-    page = sent(up, "GET", "/holder", cookie=cookie)[1].decode()
-    word = re.search(r'name="form" value="([^"]+)"', page)
-    assert word is not None
-    return cookie, word[1]
+def holder(up: Up, role: str = "holder") -> dict[str, str]:
+    """What a browser sends for a token that was given as a password."""
+    told = f"me:{up[0].records.issue('<script>alert(1)</script>', role)}".encode()
+    return {"authorization": f"Basic {base64.b64encode(told).decode()}"}
+
+
+def word_in(page: bytes) -> str:
+    found = re.search(r'name="form" value="([^"]+)"', page.decode())
+    assert found is not None
+    return found[1]
 
 
 def test_only_the_holder_enters_the_page(up: Up) -> None:
     """And is let in after a stranger's wrong words: both may have one address, behind a proxy."""
-    assert b"Token of the holder" in sent(up, "GET", "/holder")[1]
-    form = urlencode({"token": up[0].tokens.issue("analyst")}).encode()
-    assert sent(up, "POST", "/holder/enter", form)[0] == 403
-    statuses = {sent(up, "POST", "/holder/enter", b"token=x")[0] for _ in range(40)}
-    assert statuses == {401}
-    cookie, word = entered(up)
-    assert b"Budgets" in sent(up, "GET", "/holder", cookie=cookie)[1]
-    for given in ("é", "x", ""):
-        told = urlencode({"form": given}).encode()
-        assert sent(up, "POST", "/holder/leave", told, cookie=cookie)[0] == 403
-    right = urlencode({"form": word}).encode()
-    assert sent(up, "POST", "/holder/leave", right, cookie=cookie)[0] == 303
-    assert b"Budgets" not in sent(up, "GET", "/holder", cookie=cookie)[1]
-
-
-def test_the_page_loads_nothing_runs_nothing_and_escapes_all(up: Up) -> None:
-    up[0].tokens.issue("<script>alert(1)</script>")
-    cookie, _ = entered(up)
-    _, body, headers = sent(up, "GET", "/holder", cookie=cookie)
+    own, analyst = holder(up), holder(up, "analyst")
+    bare = {"authorization": bearer(up, "holder")}
+    odd = [{"authorization": f"Basic {one}"} for one in ("", "é", "x", "bWU6eA==")]
+    for told in ({}, analyst, bare, *odd * 10):
+        status, body, headers = sent(up, "GET", "/holder", **told)
+        assert (status, b"Budgets" in body) == (401, False)
+        assert headers["www-authenticate"].startswith("Basic")
+    status, body, headers = sent(up, "GET", "/holder", **own)
     page = body.decode()
-    assert "<script" not in page
+    assert (status, "Budgets" in page, "<script" in page) == (200, True, False)
     assert "&lt;script&gt;" in page
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -314,25 +301,22 @@ def test_the_page_loads_nothing_runs_nothing_and_escapes_all(up: Up) -> None:
         assert needed in page
 
 
-def test_a_run_and_a_token_are_stopped_by_a_form_of_the_session_alone(up: Up) -> None:
-    one = Analyst(*up)
-    run, done = one.open(), one.open()
-    for _ in range(4):
-        one.ask(done)
-    one.act(done, "finish", {})
-    one.statement(done)
-    cookie, word = entered(up)
-    file = f"/holder/runs/{done}/statement"
-    assert sent(up, "GET", file)[0] == 303
-    assert b'"epsilon"' in sent(up, "GET", file, cookie=cookie)[1]
-    assert file.encode() in sent(up, "GET", "/holder", cookie=cookie)[1]
+def test_a_run_and_a_token_are_stopped_by_a_form_of_the_page_alone(up: Up) -> None:
+    one, own, other = Analyst(*up), holder(up), holder(up)
+    run = one.open()
+    word, others = (word_in(sent(up, "GET", "/holder", **told)[1]) for told in (own, other))
+    forms = [urlencode({"form": given}).encode() for given in ("é", "x", "", others)]
+    for form in (b"", *forms):
+        assert sent(up, "POST", f"/holder/runs/{run}", form, **own)[0] == 403
     right = urlencode({"form": word}).encode()
-    for form, status in ((b"", 403), (b"form=x", 403), (right, 200)):
-        assert sent(up, "POST", f"/holder/runs/{run}/stop", form, cookie=cookie)[0] == status
+    assert sent(up, "POST", f"/holder/runs/{run}", right)[0] == 401
+    assert sent(up, "POST", f"/holder/others/{run}", right, **own)[0] == 404
+    status, page, _ = sent(up, "POST", f"/holder/runs/{run}", right, **own)
+    assert (status, b"The run was stopped." in page) == (200, True)
     record = up[0].records.run(run)
     assert record is not None
     assert (record.state, record.how) == ("ended", "stopped by the holder")
-    assert sent(up, "POST", f"/holder/tokens/{one.id}/revoke", right, cookie=cookie)[0] == 200
+    assert sent(up, "POST", f"/holder/tokens/{one.id}", right, **own)[0] == 200
     with pytest.raises(Refused) as refused:
         one.open()
     assert refused.value.status == 401

@@ -12,8 +12,6 @@ import pytest
 from doors import (
     CELLS,
     NO_WORDS,
-    PLAN,
-    PROMISE,
     WHOLE,
     Analyst,
     Place,
@@ -24,8 +22,7 @@ from doors import (
     served,
 )
 
-from fairveil.core.cost import price
-from fairveil.core.events import Event, Gaussian, Repeated, compose
+from fairveil.core.events import Gaussian, Repeated, compose
 from fairveil.core.promise import Promise
 from fairveil.curator import (
     CellCounts,
@@ -35,14 +32,11 @@ from fairveil.curator import (
     NumberMoments,
     RowCount,
     Rows,
-    describe,
 )
 from fairveil.errors import InputError
-from fairveil.facts import Cells
-from fairveil.serving.records import Scope, Tokens
 from fairveil.serving.refusals import SAYINGS
-from fairveil.serving.runs import ACTS, Server
-from fairveil.serving.wire import View, measurement_described, packed
+from fairveil.serving.runs import Server
+from fairveil.serving.wire import packed, written
 
 Up = tuple[Server, str]
 
@@ -71,10 +65,12 @@ def one(up: Up) -> Analyst:
         ({"promise": Promise(50.0, 1.1e-4), "plan": Gaussian(0.7)}, 409),
         ({"dataset": "others"}, 404),
         ({"sources": 10_000}, 422),
-        ({"view": {**WHOLE, "sensitive": ["a"]}}, 422),
+        ({"view": {**WHOLE, "sensitive": ["sex"]}}, 422),
+        ({"view": {**WHOLE, "target_as_number": True}}, 422),
+        ({"seeds": ["00" * 32]}, 403),
+        ({"plan": Repeated(Gaussian(20.0), 4), "promise": Promise(float("inf"), 1e-6)}, 409),
         ({"view": {**WHOLE, "steps": "{}"}}, 422),
         ({"view": {**WHOLE, "rows": [1, 2]}}, 422),
-        ({"view": {**WHOLE, "weight_cap": 2.0}}, 422),
         ({"purpose": "x" * 1000}, 422),
         ({"purpose": "a\nb"}, 422),
     ],
@@ -97,7 +93,7 @@ def test_another_run_and_no_run_look_alike(one: Analyst, up: Up) -> None:
             two.ask(name)
         bodies.add((refused.value.status, refused.value.raw))
     with pytest.raises(Refused) as unknown:
-        Analyst(*up, Scope(datasets=("others",))).open()
+        Analyst(*up, datasets=("others",)).open()
     assert bodies == {(unknown.value.status, unknown.value.raw)}
     one.act(run, "close", {})
 
@@ -117,132 +113,68 @@ def test_the_clock_ends_a_run_that_nobody_asks(one: Analyst) -> None:
 
 
 def test_a_run_is_taken_up_again_by_the_next_server(tmp_path: Path) -> None:
-    """The analyst continues with the next one, and the statement is of the whole run."""
+    """The analyst asks all of it again and continues; the statement is of the whole run."""
     place, moments = place_in(tmp_path), Measurement(NumberMoments(clip=2.0), 20.0)
     both = (Measurement(RowCount(), 20.0), moments)
     plan = compose([compose([Gaussian(20.0)] * 2), Repeated(Gaussian(20.0), 3)])
+    codes: dict[str, Any] = {"model": None, "edges": None, "cells": None, "table": None}
+    codes = {**codes, "count": 2, "title": "", "handle": "codes"}
     with served(place) as up:
         one = Analyst(*up)
         run = one.open(plan)
-        one.ask(run, *both, key="first-key")
+        first = one.ask(run, *both)
         one.act(run, "rescale", {"scale": np.array([2.0, 3.0]), "shift": np.array([0.5, 0.0])})
-        codes = {"model": None, "edges": None, "cells": None, "table": None}
-        one.act(run, "attach", {**codes, "count": 2, "title": "", "handle": "codes"})
-        told = one.ask(run, key="last-key")
-    with served(place) as up:
-        two = Analyst(*up, token=one.token)
-        assert two.ask(run, key="last-key")[0].tobytes() == told[0].tobytes()
+        one.act(run, "attach", codes)
+        told = one.ask(run)
+        assert one.ask(run, number=4)[0].tobytes() == told[0].tobytes()
+        with pytest.raises(Refused, match="another request"):
+            one.ask(run, *both, number=4)
         with pytest.raises(Refused, match="later ones followed"):
-            two.ask(run, *both, key="first-key")
-        again = {**codes, "count": 2, "title": "", "handle": "codes"}
-        assert two.act(run, "attach", again)["handle"].whole() == 1  # the first is there
+            one.ask(run, *both, number=1)
+        with pytest.raises(Refused, match="not in memory"):
+            one.ask(run, number=6)
+    with served(place) as up:
+        one.url, one.server = up[1], up[0]
+        with pytest.raises(Refused, match="not in memory") as refused:
+            one.ask(run)
+        assert refused.value.word == "resume"
+        one.resume(run)
+        assert one.ask(run, number=4)[0].tobytes() == told[0].tobytes()
+        assert one.act(run, "attach", codes)["handle"].whole() == 1  # the first is there
         for _ in range(2):
-            two.ask(run)
-        two.act(run, "finish", {})
-        statement = two.statement(run, not_covered=["a word"])
+            one.ask(run)
+        one.act(run, "finish", {})
+        statement = one.statement(run, not_covered=["a word"])
         assert statement.not_covered == ("said by the analyst: a word",)
         bounds = [bound.question for bound in statement.bounds]
         assert bounds == ["row count", "number moments", "cell counts"]
         assert sum(release.times for release in statement.releases) == 5
         assert not [finding for finding in statement.check() if finding.grave]
         assert place.ledger().check([statement.ledger]) == []  # type: ignore[list-item]
+    with served(place) as up:  # a finished one is stated by the next server, too
+        one.url, one.server = up[1], up[0]
+        one.resume(run)
+        assert one.statement(run).epsilon == statement.epsilon
+        other = one.open()
+        one.ask(other)
+    assert len(first) == 2
+    with served(place) as up:  # another question than before ends the run
+        one.url, one.server = up[1], up[0]
+        one.done[other][1] = ("ask", packed({**rows(), "asks": [written(moments)]}))
+        with pytest.raises(Refused, match="another question"):
+            one.resume(other)
+        one.act(other, "close", {})
+        assert len(released(up[0].records, other)) == 1
     assert faults(place) == []
-
-
-TOWNS = Cells((("x", "y", "z"),), names=("town",))
-
-
-def _by_town(one: Analyst, plan: Event | None) -> str:
-    view = {**WHOLE, "sensitive": ["town"]}
-    asked = Measurement(CellCounts(TOWNS), [10.0, 100.0, 1000.0])
-    layout = one.server.datasets["applicants"].layout_of(View(("town",)))
-    run = one.open(plan or describe([asked], layout, PROMISE), view=view)
-    one.ask(run, asked)
-    one.act(run, "finish", {})
-    return run
-
-
-def test_groups_of_a_statement_are_named_by_the_schema_and_priced_by_the_plan(
-    one: Analyst,
-) -> None:
-    run = _by_town(one, None)
-    told = one.statement(run, groups=[{"column": 0, "limits": [None] * 3}])
-    assert [group.name for group in told.groups] == ["x", "y", "z"]
-    assert all(group.fixed and group.limit is None for group in told.groups)
-    found = [group.epsilon for group in told.groups]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 2 * found[1]
-    limited = one.statement(run, groups=[{"column": 0, "limits": [0.01, None, None]}])
-    assert limited.not_covered == ("said by the analyst: x was to have at most epsilon 0.01",)
-    for forged in (
-        {"column": 1, "limits": [None] * 3},
-        {"column": 0, "limits": [None] * 2},
-        {"names": ["z", "y", "x"], "column": 0, "fixed": True, "limits": [None] * 3},
-    ):
-        with pytest.raises(Refused):
-            one.statement(run, groups=[forged])
-    told = one.statement(
-        _by_town(one, Gaussian(10.0)), groups=[{"column": 0, "limits": [None] * 3}]
-    )
-    assert not any(group.fixed for group in told.groups)
-    words = "shares were made once, before any answer by these groups: x, y, z"
-    assert told.not_covered == (f"said by the analyst: {words}",)
-
-
-@pytest.mark.parametrize("delta", [1e-9, 1e-4])
-def test_epsilon_a_day_is_what_plans_cost_at_the_ledgers_delta(delta: float, up: Up) -> None:
-    """The epsilon and the delta that a promise names are the analyst's to choose."""
-    promise = Promise(price(PLAN, delta, "add-remove").epsilon * 1.001, delta)
-    cost = price(PLAN, 1e-4, "add-remove").epsilon
-    daily = Analyst(*up, Scope(epsilon_a_day=2.5 * cost))
-    for _ in range(2):
-        daily.act(daily.open(promise=promise), "close", {})
-    with pytest.raises(Refused, match="epsilon a day"):
-        daily.open(promise=promise)
-
-
-def test_every_act_asks_for_its_method_before_it_is_done(tmp_path: Path) -> None:
-    """A token for counts gets counts alone, also where the holder serves the features."""
-    codes = {"model": None, "edges": None, "cells": None, "table": None}
-    count, sums = ({"kind": kind, "copies": None} for kind in ("row count", "number moments"))
-    told = {"multiplier": 2000.0, "noise": "gaussian"}
-    asked = {"batch": {"kind": "full"}, "purpose": ""}
-    choice = {"questions": [count], "epsilon": 1e-9, "cell_weights": None, "costs": None}
-    both = [{"question": count, **told}, {"question": sums, **told}]
-    walk: list[tuple[str, bool, Any]] = [
-        ("ask", True, {"asks": both[:1], **asked}),
-        ("ask", False, {"asks": both, **asked}),
-        ("choose", False, {**choice, "purpose": ""}),
-        ("attach", True, {**codes, "count": 2, "title": "", "handle": "codes"}),
-        ("rescale", False, {"scale": np.ones(2), "shift": np.zeros(2)}),
-        ("table", False, {"most": 10_000}),
-        ("finish", True, {}),
-        ("statement", True, NO_WORDS),
-    ]
-    assert {act for act, _, _ in walk} == set(ACTS)
-    promise = Promise(1.0, 1e-6, protects="sensitive_features")
-    with served(place_in(tmp_path, protects="sensitive_features")) as up:
-        for scope in (Scope(methods=("counts",)), Scope(methods=("models",)), None):
-            one, forbidden = Analyst(*up, scope), []
-            run = one.open(Gaussian(2000.0), promise)
-            for act, _, content in walk:
-                try:
-                    one.act(run, act, content)
-                except Refused as refused:  # else not in this run's plan
-                    if refused.status == 403:
-                        forbidden.append((act, content))
-            narrow = scope is not None and scope.methods == ("counts",)
-            refused_ones = [(act, told) for act, free, told in walk if not free]
-            assert forbidden == (refused_ones if narrow else [])
 
 
 def test_the_length_of_a_reply_is_public(one: Analyst) -> None:
     lengths = set()
-    asks = [measurement_described(Measurement(CellCounts(CELLS), 20.0))]
+    asks = [written(Measurement(CellCounts(CELLS), 20.0))]
     content = {"asks": asks, "batch": {"kind": "full"}, "purpose": ""}
     for _ in range(2):
         run = one.open()
-        lengths.add(len(one.sent("POST", "runs", run, "ask", body=packed(content))))
+        lengths.add(len(one.sent("POST", "runs", run, "ask", body=packed(content), key="00000001")))
         one.act(run, "close", {})
     assert len(lengths) == 1
 
@@ -308,8 +240,8 @@ HOSTILE: list[tuple[str, Any]] = [
     ("rescale", {"scale": {"array": 9}, "shift": ODD}),
     ("table", {"most": 100}),
     ("finish", {}),
-    ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": []}]}),
-    ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": ["\n", None]}]}),
+    ("statement", {**NO_WORDS, "not_covered": ["a\nb"]}),
+    ("statement", {**NO_WORDS, "not_covered": [" "]}),
     ("nothing", {}),
 ]
 
@@ -322,7 +254,7 @@ def test_a_hostile_request_is_refused_and_the_run_goes_on(one: Analyst) -> None:
         assert 400 <= refused.value.status < 500, (act, content)
         assert refused.value.word in SAYINGS
         assert "Traceback" not in str(refused.value)
-    told = measurement_described(Measurement(GradientSum(Linear(np.zeros(6)), 1.0), 20.0))
+    told = written(Measurement(GradientSum(Linear(np.zeros(6)), 1.0), 20.0))
     told["question"]["model"]["weights"] = np.full(6, np.nan)
     with pytest.raises(Refused):
         one.act(run, "ask", {"asks": [told], "batch": FULL, "purpose": ""})
@@ -332,7 +264,7 @@ def test_a_hostile_request_is_refused_and_the_run_goes_on(one: Analyst) -> None:
         ([["f", "m"]], ["town"]),
         ([["x" * 10_000] * 2], ["sex"]),
     ):
-        told = measurement_described(Measurement(CellCounts(CELLS), 20.0))
+        told = written(Measurement(CellCounts(CELLS), 20.0))
         told["question"]["cells"] = {"columns": columns, "mode": "product", "names": names}
         with pytest.raises(Refused):
             one.act(run, "ask", {"asks": [told], "batch": FULL, "purpose": ""})
@@ -347,7 +279,7 @@ def test_changed_bytes_of_good_requests_are_refused_or_answered(one: Analyst) ->
     """No error but a word of the list, and no release that no reply told."""
     rng = np.random.default_rng(0)
     run = one.open(Repeated(Gaussian(20.0), 400), Promise(8.0, 1e-6))
-    asks = [measurement_described(Measurement(CellCounts(CELLS, by_label=True), 20.0))]
+    asks = [written(Measurement(CellCounts(CELLS, by_label=True), 20.0))]
     good = packed({"asks": asks, "batch": FULL, "purpose": ""})
     opening = packed(one.content())
     words = [b"null", b"1e999", b"-1", b'"x"', b"[]", b"{}", b"true", b"9" * 20, b'"\\ud800"']
@@ -364,7 +296,8 @@ def test_changed_bytes_of_good_requests_are_refused_or_answered(one: Analyst) ->
             raw[4:8] = (len(raw) - 8).to_bytes(4, "little")
         try:
             path = ("runs", run, "ask") if number % 3 else ("runs",)
-            one.sent("POST", *path, body=bytes(raw))
+            key = f"{answered + 1:08d}" if number % 3 else ""
+            one.sent("POST", *path, body=bytes(raw), key=key)
             answered += bool(number % 3)
         except Refused as refused:
             statuses.add(refused.status)
@@ -375,22 +308,7 @@ def test_changed_bytes_of_good_requests_are_refused_or_answered(one: Analyst) ->
             one.act(record.id, "close", {})
 
 
-# -- tokens ----------------------------------------------------------------------------------------
-
-
-def test_scopes_and_tokens_that_are_none_are_refused(up: Up) -> None:
-    tokens: Tokens = up[0].tokens
+def test_tokens_that_are_none_are_refused(up: Up) -> None:
     for name, role in (("", "analyst"), ("a\nb", "analyst"), ("x", "king")):
         with pytest.raises(InputError):
-            tokens.issue(name, role)
-    wrong: dict[str, Any]
-    for wrong in ({"protects": ("everything",)}, {"epsilon_a_day": -1.0}, {"methods": ("all",)}):
-        with pytest.raises(InputError):
-            Scope(**wrong)
-    scope = Scope(("a",), None, ("counts",), 2.0)
-    assert Scope.of(scope.to_json()) == scope
-    with pytest.raises(Refused, match="protects"):
-        Analyst(*up, Scope(protects=("sensitive_features",))).open()
-    with pytest.raises(Refused) as refused:
-        Analyst(*up, role="auditor").open()
-    assert refused.value.status == 404
+            up[0].records.issue(name, role)

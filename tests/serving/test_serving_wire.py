@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any
 
@@ -31,16 +32,17 @@ from fairveil.curator import (
 )
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells, RowLayout
+from fairveil.serving.runs import ACTS, Run
 from fairveil.serving.wire import (
     KINDS,
     MAGIC,
+    MESSAGES,
     MOST_NUMBERS,
+    Reader,
     described,
-    measurement_described,
-    measurement_of,
     packed,
-    question_of,
     unpacked,
+    written,
 )
 
 LAYOUT = RowLayout(2, (3,), ("no", "yes"), (("f", "m"),), ("sex",))
@@ -153,7 +155,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def read(content: Any) -> Question:
-    return question_of(unpacked(packed(content)), LAYOUT, {})
+    return Reader(LAYOUT).question(unpacked(packed(content)))
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.name)
@@ -169,6 +171,10 @@ def test_every_field_of_every_question_is_described() -> None:
     for name, (kind, readers) in KINDS.items():
         _, *names = kind.signature.parameters
         assert set(readers) == set(names), name
+    for act in ACTS:
+        _, *names = inspect.signature(getattr(Run, act)).parameters
+        own = set(MESSAGES[act])
+        assert own == set(names) or "told" in names, act
 
 
 @pytest.mark.parametrize(
@@ -180,7 +186,7 @@ def test_every_field_of_every_question_is_described() -> None:
     ],
 )
 def test_the_price_is_described_with_the_question(ask: Measurement) -> None:
-    assert measurement_of(unpacked(packed(measurement_described(ask))), LAYOUT, {}).key == ask.key
+    assert Reader(LAYOUT).read(unpacked(packed(written(ask))), "measurement").key == ask.key
 
 
 def test_code_of_the_caller_has_no_description() -> None:
@@ -208,7 +214,7 @@ for _ in range(5):
         ({**COUNTS, "cells": {**SEX, "columns": [["f", "m"]] * 30}}, "distinct names"),
         ({**COUNTS, "kind": "codes", "attached": {"handle": 0}}, "fields"),
         ({"kind": "sums by cell", "cells": None, "inner": {**DEEP}}, "inside another"),
-        ({"kind": "sums by cell", "cells": None, "inner": COUNTS}, "groups"),
+        ({"kind": "sums by cell", "cells": None, "inner": COUNTS}, "an object"),
         ({**COUNTS, "by_label": True, "copies": MOST_NUMBERS}, "at most 4194304 numbers"),
         (DEEP, "inside another"),
     ],

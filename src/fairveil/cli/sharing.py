@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +16,6 @@ from .._reading import write_files
 from .files import working
 from .frame import Ask, alone, command, need
 
-DEMO = Path("fairveil-door")
 LISTED = "List them: fairveil serve --config holder.toml --list."
 
 
@@ -58,12 +56,11 @@ def export(ask: Ask) -> None:
 
 @command(
     "Sharing",
-    """--config --demo --issue@config --list@config | --folder@demo --port --check --quiet --role@issue
-    --days@issue --dataset@issue --protects@issue --method@issue --epsilon-a-day@issue --revoke@config
-    --stop@config""",
+    """--config! --issue --list | --port --check --quiet --role@issue --days@issue --dataset@issue
+    --revoke --stop""",
     "fairveil serve --config holder.toml",
     "fairveil serve --config holder.toml --issue 'R. Weber'",
-    "fairveil serve --demo",
+    "fairveil serve --config holder.toml --check",
 )
 def serve(ask: Ask) -> None:
     """Serve data sets to analysts, who fit models on them and see no row.
@@ -73,8 +70,6 @@ def serve(ask: Ask) -> None:
 
     Exit status: 0 stopped, or done; 2 refused.
     """
-    got, fix = "both" if ask.demo else "neither", "Pass --config holder.toml, or --demo."
-    need((ask.config is None) == ask.demo, "config", "--config or --demo", got, fix)
     fix = "Pass --port 8422, for example; 0 takes one that is free."
     need(0 <= (ask.port or 0) < 1 << 16, "port", "a port from 0 to 65535", ask.port, fix)
     for name in ("starlette", "uvicorn", "cryptography"):
@@ -84,13 +79,10 @@ def serve(ask: Ask) -> None:
         _look_after(ask)
         return
     from ..serving.app import running
-    from ..serving.holder import Holder, prepare_demo
+    from ..serving.holder import Holder
     from ..serving.runs import Server
 
-    config = ask.config
-    if ask.demo:
-        config = prepare_demo(ask.folder or DEMO, 8422 if ask.port is None else ask.port)
-    holder = Holder.load(config)
+    holder = Holder.load(ask.config)
     with working():
         server = Server(holder if ask.port is None else replace(holder, port=ask.port))
     try:
@@ -99,7 +91,7 @@ def serve(ask: Ask) -> None:
             return
         with running(server, None if ask.quiet else sys.stderr) as url:
             try:
-                _say_serving(server, url, demo=ask.demo)
+                _say_serving(server, url)
                 _wait()
             except KeyboardInterrupt:
                 click.echo("Stopped.")
@@ -107,17 +99,11 @@ def serve(ask: Ask) -> None:
         server.close()
 
 
-def _say_serving(server: Any, url: str, *, demo: bool) -> None:
+def _say_serving(server: Any, url: str) -> None:
     names = ", ".join(server.datasets)
     click.echo(f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)")
     if server.fingerprint is not None:
         click.echo(f"Statements are signed by {server.fingerprint}")
-    if demo:
-        analyst = server.tokens.issue("analyst of the demo", days=1.0)
-        own = server.tokens.issue("holder of the demo", "holder", days=1.0)
-        click.echo(f"Analyst's token: {analyst}")
-        click.echo(f"Holder's page: {url}/holder, token: {own}")
-        click.echo(f'Try: clf.fit(fairveil.remote("{url}", "applicants", token="{analyst}"))')
 
 
 def _wait() -> None:
@@ -137,22 +123,19 @@ def _look_after(ask: Ask) -> None:
         right = ask.issue.strip() and ask.issue.isprintable() and len(ask.issue) <= 100
         fix = "Pass --issue 'R. Weber, university'."
         need(right, "issue", "a line of at most 100 letters", ask.issue, fix)
-    for name, number in ask.named("days epsilon_a_day").items():
-        need(0 < number < 1e6, name, "a number above 0", number, f"Pass {name}=1, for example.")
+    days = 90.0 if ask.days is None else ask.days
+    need(0 < days < 1e6, "days", "a number above 0", days, "Pass --days 30, for example.")
     from ..serving.holder import Holder
-    from ..serving.records import STOP, Records, Scope, Tokens
+    from ..serving.records import STOP, Records
 
-    protected = tuple(one.replace("-", "_") for one in ask.protects) or None
-    opens = tuple(ask.dataset) or None
-    scope = Scope(opens, protected, tuple(ask.method) or None, ask.epsilon_a_day)
     records = Records(Holder.load(ask.config).folder, serves=False)
     try:
-        tokens = Tokens(records)
         if ask.issue is not None:
-            days = 90.0 if ask.days is None else ask.days
-            click.echo(tokens.issue(ask.issue, ask.role or "analyst", days=days, scope=scope))
+            opens = tuple(ask.dataset) or None
+            role = ask.role or "analyst"
+            click.echo(records.issue(ask.issue, role, days=days, datasets=opens))
         if ask.revoke is not None:
-            done = tokens.revoke(ask.revoke)
+            done = records.revoke(ask.revoke)
             need(done, "revoke", "a token that holds", ask.revoke, LISTED)
             click.echo(f"Revoked: {ask.revoke}")
         if ask.stop is not None:
@@ -161,10 +144,10 @@ def _look_after(ask: Ask) -> None:
             need(is_open, "stop", "a run that is open", ask.stop, LISTED)
             records.put(ask.stop, how=STOP)
             click.echo(f"To be stopped: {ask.stop}")
-        names = tokens.names()
-        for one in tokens.all() if ask.list else ():
+        names = {one.id: one.name for one in records.tokens()}
+        for one in records.tokens() if ask.list else ():
             state = "holds" if one.holds_at(time.time()) else "ended"
-            click.echo(f"token {one.id}  {state}  {one.role}  {one.name}  ({one.scope.words})")
+            click.echo(f"token {one.id}  {state}  {one.role}  {one.name}  ({one.opens})")
         for run in records.runs(most=200) if ask.list else ():
             state, whose = ", ".join(filter(None, (run.state, run.how))), names.get(run.token)
             whose = f"{whose or run.token}  {run.dataset}"

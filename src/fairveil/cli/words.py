@@ -141,18 +141,13 @@ force - flag : replace what an earlier run wrote there
 
 [Server]
 config FILE path : the data holder's configuration
-demo - flag : serve made-up applicants from --folder, on this machine alone
-folder DIR path : keep its files here [default: fairveil-door]
 port N whole : listen on this port [default: the configuration's, or 8422]
 check - flag : open everything, say what would be served, and end
 quiet - flag : write no log of requests to standard error
 issue TEXT text : issue a token to this person, show it this once, and end
-role ROLE:analyst|auditor|holder one : what the token may do [default: analyst]
+role ROLE:analyst|holder one : what the token may do [default: analyst]
 days N number : let the token end after so many days [default: 90]
 serve:dataset NAME texts : open this data set; repeat [default: all of them]
-serve:protects WHAT:records|sensitive-features ones : allow this protection; repeat [default: both]
-serve:method KIND:models|counts ones : allow models, or counts alone [default: both]
-epsilon-a-day NUMBER number : reserve at most so much a day
 list - flag : list the tokens and the latest runs, and end
 revoke TOKEN text : end this token now, by its first part, as --list has it
 stop RUN text : stop this run, as --list has it

@@ -33,13 +33,11 @@ class Elsewhere:
     `fairveil.remote` makes one.
 
     `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it;
-    else None. `weights`: the column of sample weights that the holder serves; None: rows count
-    once.
+    else None.
     """
 
     schema: Schema
     exact_rows: int | None
-    weights: str | None = None
     seeded = False  # whether runs may bring seeds, as at doors for tests alone
 
     @abstractmethod
@@ -50,12 +48,11 @@ class Elsewhere:
         sensitive_as_feature: bool,
         steps: object = None,
         *,
-        weight_cap: float | None = None,
         target_as_number: bool = False,
     ) -> RowsElsewhere:
         """The rows as a curator takes them, coded by this schema, whose sensitive columns are the
-        groups. `steps`: of an additive model. `weight_cap`: the largest of the holder's weights;
-        None: rows count once. `target_as_number`: the target is the last number, too."""
+        groups. `steps`: of an additive model. `target_as_number`: the target is the last number,
+        too."""
 
     @abstractmethod
     def parted(
@@ -92,19 +89,10 @@ class RowsElsewhere(Rows):
     is_elsewhere = True
 
     def __init__(
-        self,
-        layout: RowLayout,
-        exact_rows: int | None,
-        *,
-        weight_cap: float | None = None,
-        by_person: bool = False,
+        self, layout: RowLayout, exact_rows: int | None, *, by_person: bool = False
     ) -> None:
-        super().__init__(
-            Nothing(layout),
-            max_sample_weight=1.0 if weight_cap is None else weight_cap,
-            units=() if by_person else None,
-        )
-        self._exact_rows, self.weighted = exact_rows, weight_cap is not None
+        super().__init__(Nothing(layout), units=() if by_person else None)
+        self._exact_rows = exact_rows
 
     @property
     def exact_count(self) -> int:

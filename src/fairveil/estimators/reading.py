@@ -1464,11 +1464,10 @@ def training_of(
     ways: ReadOptions,
 ) -> Training:
     """What `read` makes of rows that are here; guarantee 7."""
-    names, weights = names_in(sensitive_features), data.weights
-    weighted = isinstance(sample_weight, str)
+    names = names_in(sensitive_features)
     given = {
         "y": y,
-        "sample_weight": None if weighted else sample_weight,
+        "sample_weight": sample_weight,
         "sensitive_features": None if names else sensitive_features,
     }
     for of, one in given.items():
@@ -1476,14 +1475,7 @@ def training_of(
             "Leave it out: labels and groups are the holder's. sensitive_features= may name "
             "columns of the schema."
         )
-        if of == "sample_weight" and weights is not None:
-            fix = f"Name the holder's column of weights: sample_weight={weights!r}."
         need(one is None, "None beside remote data", of=of, got=type(one).__name__, fix=fix)
-    expected = (
-        "None: the holder serves no weights" if weights is None else f"the holder's {weights!r}"
-    )
-    same, fix = not weighted or sample_weight == weights, "Leave it out, or ask the holder."
-    need(same, expected, of="sample_weight", got=sample_weight, fix=fix)
     same = ways.schema is None or ways.schema.fingerprint == data.schema.fingerprint
     fix = "Leave schema=None: the holder's is used."
     need(same, "the holder's schema", of="schema", got="another", fix=fix)
@@ -1501,7 +1493,6 @@ def training_of(
         found.schema,
         ways.sensitive_as_feature,
         None if found.coding.shapes is None else CODINGS.write(found.coding.shapes),
-        weight_cap=ways.max_sample_weight if weighted else None,
         target_as_number=ways.target is not None and ways.target.as_number,
     )
     known = data.schema.rows if ways.public_rows is None else ways.public_rows

@@ -3,41 +3,41 @@
 | request | who | |
 |---|---|---|
 | `GET /v1` | anybody | whose server it is, and its public key |
-| `GET /v1/datasets`, `/v1/datasets/NAME` | analysts, auditors | public facts, what is left |
-| `POST /v1/datasets/NAME/price` | analysts | what a plan would cost; reserves nothing |
+| `GET /v1/datasets/NAME` | analysts | public facts, what is left |
 | `POST /v1/datasets/NAME/divide` | analysts | set rows aside by coins of the holder's |
 | `POST /v1/runs` | analysts | open a run: its whole plan is reserved |
 | `POST /v1/runs/ID/ACT` | its analyst | ask, choose, attach, rescale, table, finish, statement, close |
-| `GET /v1/ledgers/NAME`, `/v1/statements/NAME` | auditors, holder | all lines, all statements |
 | `GET /healthz` | anybody | no data |
 | `/holder` | the holder | budgets, runs, tokens |
 
 Guarantees (tests/serving/test_serving_requests.py, tests/serving/test_serving_limits.py):
-1. A connection that waits has one clock, which no byte begins again: without a whole request it
-   ends. What is answered before its body was read ends its connection.
+1. A connection has one clock, which no byte begins again: without a whole request it ends, and so it
+   does where a reply is not taken in ten times as long. What is answered before its body was read
+   ends its connection.
 2. Bodies are bounded one by one and together, whatever their headers say. A token has a few requests
    answered at once, and one plan priced.
 3. Health waits for no thread, and the holder's page has threads of its own: whatever analysts ask,
    the holder can see and revoke.
 4. No request is answered by a trace. The log names no value of a body, no token's secret and no
    answer.
-5. Only a holder's token enters the page; what is changed needs the session's own word in the form,
-   which another site cannot know. Every value is escaped; the page may load nothing and be framed by
-   nobody, and shows no answer.
+5. Only a holder's token, as a browser's password, enters the page; what is changed needs a word in
+   the form that another site cannot know. Every value is escaped; the page may load nothing and be
+   framed by nobody, and shows no answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import secrets
 import sys
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TextIO
@@ -49,31 +49,37 @@ import uvicorn
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import DoorError, FairveilError
 from .records import OPEN, STOP, Token
 from .refusals import Refusal, refusal_of
-from .runs import ACTS, CLOSE, Opening, Server
+from .runs import ACTS, CLOSE, Server
 
 try:
     import resource
 except ImportError:  # a system without limits of descriptors
     resource = None  # type: ignore[assignment]
 
-MESSAGE_TYPE, JSON = "application/vnd.fairveil", "application/json"
-STARTING, SWEEP_SECONDS = 60.0, 5.0
+MESSAGE_TYPE, JSON, PAGE = "application/vnd.fairveil", "application/json", "text/html"
+STARTING, SWEEP_SECONDS, SHOWN = 60.0, 5.0, 200
 THREADS, PAGE_THREADS = 16, 2
 AT_ONCE, BODIES, SMALL = 8, 8, 4096
 """Requests of one token that are answered at once, how many of the largest bodies may lie in memory
 together, and the largest body of whoever shows no token."""
 MOST_CONNECTIONS = 2000
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 Answer = bytes | dict[str, Any] | str
 
 
@@ -83,33 +89,23 @@ class Rates:
     def __init__(self, a_minute: int) -> None:
         self._rate, self._most = a_minute / 60.0, max(1.0, a_minute / 6.0)
         self._left: dict[str, tuple[float, float]] = {}
-        self._lock = threading.Lock()
 
     def require(self, name: str) -> None:
         """Count one request, or refuse it."""
         now = time.monotonic()
-        with self._lock:
-            left, at = self._left.get(name, (self._most, now))
-            left = min(self._most, left + (now - at) * self._rate)
-            if left < 1.0:
-                raise Refusal("too-many")
-            if len(self._left) >= 4096:
-                self._left.clear()
-            self._left[name] = (left - 1.0, now)
+        left, at = self._left.get(name, (self._most, now))
+        left = min(self._most, left + (now - at) * self._rate)
+        if left < 1.0:
+            raise Refusal("too-many")
+        if len(self._left) >= 4096:
+            self._left.clear()
+        self._left[name] = (left - 1.0, now)
 
 
 def has_body(request: Request) -> bool:
     """Whether a body comes behind the head of a request."""
     length = request.headers.get("content-length", "0")
     return length != "0" or "transfer-encoding" in request.headers
-
-
-def key_of(request: Request) -> str:
-    """The key of a request, under which it is answered once."""
-    found = request.headers.get("idempotency-key", "")
-    if not _KEY.fullmatch(found):
-        raise Refusal("no-key", kind="InputError")
-    return found
 
 
 class Service:
@@ -120,45 +116,43 @@ class Service:
         self._rates = Rates(self._limits.requests_a_minute)
         self._inside, self._bytes = Counter[str](), 0
         self._prices: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        loader = PackageLoader("fairveil.serving", "pages")
+        strict: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
+        self._page = Environment(loader=loader, trim_blocks=True, **strict)
+        self._page.filters["date"] = date
 
     def app(self) -> Starlette:
         """For uvicorn, or any other server of ASGI."""
-        server = self.server
-
-        def look(answer: Callable[[Token, str], Answer]) -> Callable[..., Awaitable[Answer]]:
-            async def looked(request: Request, token: Token, *_: object) -> Answer:
-                found: Answer = await self._work(answer, token, request.path_params.get("name", ""))
-                return found
-
-            return looked
-
-        told = [
-            ("/v1/runs/{id}/{act}", "POST", self._act),  # most requests are these
-            ("/v1/runs", "POST", self._open),
-            ("/v1/datasets", "GET", look(lambda token, name: server.listed(token))),
-            ("/v1/datasets/{name}", "GET", look(server.facts)),
-            ("/v1/datasets/{name}/price", "POST", self._price),
-            ("/v1/datasets/{name}/divide", "POST", self._divide),
-            ("/v1/ledgers/{name}", "GET", look(server.ledger)),
-            ("/v1/statements/{name}", "GET", look(server.statements)),
+        told: list[tuple[str, str, Callable[..., Awaitable[Answer]], str]] = [
+            ("/v1/runs/{id}/{act}", "POST", self._act, "analyst"),  # most requests are these
+            ("/v1/runs", "POST", self._open, "analyst"),
+            ("/v1/datasets/{name}", "GET", self._facts, "analyst"),
+            ("/v1/datasets/{name}/divide", "POST", self._divide, "analyst"),
+            ("/holder", "GET", self._overview, "holder"),
+            ("/holder/{what}/{id}", "POST", self._end, "holder"),
+            ("/v1", "GET", self._about, ""),
+            ("/healthz", "GET", self._health, ""),
         ]
-        routes = [Route(path, self._endpoint(path, do), methods=[how]) for path, how, do in told]
-        for path, anybody in (("/v1", self._about), ("/healthz", self._health)):
-            routes.append(Route(path, self._endpoint(path, anybody, open=True)))
-        rest = self._endpoint("unknown", self._nothing, open=True)
-        methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-        last = Route("/{rest:path}", rest, methods=methods)
-        return Starlette(routes=[*routes, *HolderPage(self).routes(), last], lifespan=self._living)
+        routes = [
+            Route(path, self._endpoint(path, do, who), methods=[how]) for path, how, do, who in told
+        ]
+        rest, methods = (
+            self._endpoint("unknown", self._nothing, ""),
+            ["GET", "POST", "PUT", "DELETE"],
+        )
+        routes += [Route("/", lambda request: RedirectResponse("/holder", 303))]
+        routes += [Route("/{rest:path}", rest, methods=methods)]
+        return Starlette(routes=routes, lifespan=self._living)
 
     @asynccontextmanager
     async def _living(self, app: Starlette) -> AsyncIterator[None]:
         self._threads, self._pricing = CapacityLimiter(THREADS), CapacityLimiter(2)
-        own = CapacityLimiter(1)
+        self._own, sweeper = CapacityLimiter(PAGE_THREADS), CapacityLimiter(1)
 
         async def sweeping() -> None:
             while True:
                 await asyncio.sleep(SWEEP_SECONDS)
-                await run_sync(self.server.sweep, limiter=own)
+                await run_sync(self.server.sweep, limiter=sweeper)
 
         task = asyncio.create_task(sweeping())
         try:
@@ -172,31 +166,37 @@ class Service:
     # -- every request -----------------------------------------------------------------------------
 
     def _endpoint(
-        self, act: str, answer: Callable[..., Awaitable[Answer]], *, open: bool = False
+        self, act: str, answer: Callable[..., Awaitable[Answer]], role: str
     ) -> Callable[[Request], Awaitable[Response]]:
+        is_page, kind = role == "holder", PAGE if role == "holder" else JSON
+        most = self._limits.request_bytes if role == "analyst" else SMALL
+
         async def endpoint(request: Request) -> Response:
             began, token, detail, body, is_whole = time.monotonic(), None, "", b"", False
-            until, name = began + self._limits.request_seconds, ""
+            until, name, headers = began + self._limits.request_seconds, "", dict[str, str]()
             try:
-                if not open:
-                    token = self._token(request)
+                if role:
+                    token = self._token(request, role)
+                if role == "analyst" and token is not None:
                     if self._inside[token.id] >= AT_ONCE:
                         raise Refusal("too-many")
                     name = token.id
                     self._inside[name] += 1
-                body = await self.body(
-                    request, SMALL if open else self._limits.request_bytes, until
-                )
+                body = await self.body(request, most, until)
                 said = await answer(request, token, body, until)
-                kind = MESSAGE_TYPE if isinstance(said, bytes) else JSON
                 content = json.dumps(said, allow_nan=False) if isinstance(said, dict) else said
-                response, is_whole = Response(content, media_type=kind), True
+                told = MESSAGE_TYPE if isinstance(said, bytes) else kind
+                response, is_whole = Response(content, media_type=told), True
             except ClientDisconnect:
                 response = Response(status_code=400)
             except Exception as error:  # told by a word of a closed list, and never by its trace
                 refused = refusal_of(error)
                 status, detail = refused.status, refused.detail
                 response = Response(refused.body, status_code=status, media_type=JSON)
+                if is_page and status == 401:
+                    headers["WWW-Authenticate"] = (
+                        'Basic realm="token of the holder", charset="UTF-8"'
+                    )
                 is_whole = len(body) > 0 or not has_body(request)
             finally:
                 self._bytes -= len(body)
@@ -204,16 +204,24 @@ class Service:
                     self._inside[name] -= 1
                     self._inside += Counter()  # drops who has none
             if not is_whole:  # nobody waits for the rest of a request that was answered
-                response.headers["Connection"] = "close"
+                headers["Connection"] = "close"
+            response.headers.update(headers | (HEADERS if is_page else {}))
             self._line(request, act, response.status_code, began, token, len(body), detail)
             return response
 
         return endpoint
 
-    def _token(self, request: Request) -> Token:
+    def _token(self, request: Request, role: str) -> Token:
         word, _, given = request.headers.get("authorization", "").partition(" ")
+        wanted = "bearer"
+        if role == "holder":  # as a browser sends a password, of any name
+            with suppress(ValueError):
+                given = base64.b64decode(given).decode("utf-8", "replace").partition(":")[2]
+            wanted = "basic"
         # a look that waits for nobody: cheaper than a thread
-        token = self.server.tokens.of(given if word.lower() == "bearer" else None)
+        token = self.server.records.token(given if word.lower() == wanted else None)
+        if role == "holder" and token.role != role:
+            raise Refusal("no-token")
         self._rates.require(token.id)
         return token
 
@@ -273,192 +281,82 @@ class Service:
     async def _nothing(self, *_: object) -> Answer:
         raise Refusal("not-found")
 
-    async def _open(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
-        server, key = self.server, key_of(request)
-        known = await self._work(server.known, token, key, body)
-        if known is not None:
-            return bytes(known)
-        asked = await self._work(server.opening, token, body)
-        prices = await self._priced(token, asked, until)
-        return bytes(await self._work(server.open, token, key, body, asked, prices))
-
-    async def _price(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
-        asked = await self._work(self.server.opening, token, body, request.path_params["name"])
-        prices = await self._priced(token, asked, until)
-        return dict(await self._work(self.server.price, asked, prices))
-
-    async def _priced(self, token: Token, asked: Opening, until: float) -> list[float]:
-        """The prices of a plan, made in a process of its own: few at once, and one of a token."""
-        lock, pricer = self._prices.setdefault(token.id, asyncio.Lock()), self.server.pricer
-        assert pricer is not None
-        try:
-            async with asyncio.timeout(until - time.monotonic()), lock:
-                given = (asked.values["plan"], asked.deltas, asked.promise.neighbours, until)
-                return await run_sync(partial(pricer.prices, *given), limiter=self._pricing)
-        except TimeoutError:
-            raise Refusal("busy") from None
+    async def _facts(self, request: Request, token: Token, *_: object) -> Answer:
+        return dict(await self._work(self.server.facts, token, request.path_params["name"]))
 
     async def _divide(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
-        given = (token, request.path_params["name"], key_of(request), body)
-        return bytes(await self._work(self.server.divide, *given))
+        name = request.path_params["name"]
+        return bytes(await self._work(self.server.divide, token, name, body))
 
     async def _act(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
         run, act = request.path_params["id"], request.path_params["act"]
         given = (token, run, act, key_of(request), body, until)
         return bytes(await self._work(self.server.act, *given))
 
-
-# -- the holder's page -----------------------------------------------------------------------------
-
-COOKIE, HOURS, MOST_SESSIONS, SHOWN = "fairveil-holder", 8.0, 64, 200
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
-
-
-class HolderPage:
-    """Budgets, runs as they happen, tokens; a button to stop a run or a token. No script, and nothing
-    from elsewhere; it works with a keyboard and a screen reader."""
-
-    def __init__(self, service: Service) -> None:
-        self._service, self.server = service, service.server
-        # cookie: the form's word, the token, until when
-        self._sessions: OrderedDict[str, tuple[str, str, float]] = OrderedDict()
-        self._lock = threading.Lock()
-        loader = PackageLoader("fairveil.serving", "pages")
-        strict: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
-        self._env = Environment(loader=loader, trim_blocks=True, **strict)
-        self._env.filters["date"] = date
-        # ours: its quotes are its own
-        self._env.globals["css"] = Markup(loader.get_source(self._env, "page.css")[0])
-        self._env.globals["holder"] = self.server.holder.name
-
-    def routes(self) -> list[Route]:
-        """For the service."""
-        told: list[tuple[str, str, Callable[[Request, dict[str, str]], Response]]] = [
-            ("/", "GET", lambda request, form: RedirectResponse("/holder", 303)),
-            ("/holder", "GET", self._overview),
-            ("/holder/runs/{id}/statement", "GET", self._statement),
-            ("/holder/enter", "POST", self._enter),
-            ("/holder/leave", "POST", self._leave),
-            ("/holder/runs/{id}/stop", "POST", self._stop),
-            ("/holder/tokens/{id}/revoke", "POST", self._revoke),
-        ]
-        limiter: list[CapacityLimiter] = []
-
-        def page(answer: Callable[[Request, dict[str, str]], Response]) -> Any:
-            async def endpoint(request: Request) -> Response:
-                limiter[:] = limiter or [CapacityLimiter(PAGE_THREADS)]
-                is_whole, form = not has_body(request), dict[str, str]()
-                until = time.monotonic() + self.server.limits.request_seconds
-                try:
-                    if request.method == "POST":
-                        raw = await self._service.body(request, SMALL, until)
-                        self._service._bytes -= len(raw)
-                        found = parse_qs(raw.decode("utf-8", "replace"), max_num_fields=8)
-                        form, is_whole = {name: texts[0] for name, texts in found.items()}, True
-                    response = await run_sync(partial(answer, request, form), limiter=limiter[0])
-                except ClientDisconnect:
-                    response = Response(status_code=400)
-                except Exception as error:  # nothing of it is shown
-                    refused = refusal_of(error)
-                    text = self._render("enter.html", said=refused.sentence)
-                    response = HTMLResponse(text, refused.status)
-                response.headers.update(HEADERS)
-                if not is_whole:
-                    response.headers["Connection"] = "close"
-                return response
-
-            return endpoint
-
-        return [Route(path, page(answer), methods=[method]) for path, method, answer in told]
-
-    # -- what is shown -----------------------------------------------------------------------------
-
-    def _overview(self, request: Request, form: dict[str, str], said: str = "") -> Response:
-        session, server = self._session(request), self.server
-        if session is None:
-            return HTMLResponse(self._render("enter.html"))
-        stated = server.records.rows("SELECT id FROM runs WHERE statement IS NOT NULL")
-        values: dict[str, Any] = {"runs": server.records.runs(most=SHOWN), "at": time.time()}
-        values |= {"tokens": server.tokens.all(), "names": server.tokens.names()}
-        values |= {"stated": {row["id"] for row in stated}, "session": session, "said": said}
-        budgets = [(one, balance_of(one)) for one in server.datasets.values()]
-        return HTMLResponse(self._render("overview.html", budgets=budgets, **values))
-
-    def _statement(self, request: Request, form: dict[str, str]) -> Response:
-        session, id = self._session(request), request.path_params["id"]
-        text = None if session is None else self.server.records.text(id, "statement")
-        if text is None:
-            return RedirectResponse("/holder", 303)
-        name = {"Content-Disposition": f'attachment; filename="statement-{id[:8]}.json"'}
-        return Response(text, media_type=JSON, headers=name)
-
-    # -- what is done ------------------------------------------------------------------------------
-
-    def _enter(self, request: Request, form: dict[str, str]) -> Response:
-        # of 256 bits: nobody guesses one, and nobody is shut out by another's guesses
-        if self.server.tokens.of(form.get("token")).role != "holder":
-            raise Refusal("entered")
-        cookie, word = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        with self._lock:
-            while len(self._sessions) >= MOST_SESSIONS:
-                self._sessions.popitem(last=False)
-            self._sessions[cookie] = (word, form["token"], time.time() + 3600.0 * HOURS)
-        response = RedirectResponse("/holder", 303)
-        how: dict[str, Any] = {"httponly": True, "samesite": "strict", "path": "/holder"}
-        response.set_cookie(COOKIE, cookie, secure=self.server.holder.is_encrypted, **how)
-        return response
-
-    def _leave(self, request: Request, form: dict[str, str]) -> Response:
-        self._require(request, form)
-        with self._lock:
-            self._sessions.pop(request.cookies.get(COOKIE, ""), None)
-        return RedirectResponse("/holder", 303)
-
-    def _stop(self, request: Request, form: dict[str, str]) -> Response:
-        self._require(request, form)
-        id = request.path_params["id"]
-        record = self.server.records.run(id)
-        said = "The run had ended before."
-        if record is not None and record.state == OPEN:
-            said = "The run was stopped."
-            if not self.server.end(id, "stopped by the holder", wait=5.0):
-                self.server.records.put(id, how=STOP)  # by the clock, when its answer is made
-                said = "The run is stopped when its answer is made."
-        return self._overview(request, {}, said)
-
-    def _revoke(self, request: Request, form: dict[str, str]) -> Response:
-        self._require(request, form)
-        done = self.server.tokens.revoke(request.path_params["id"])
-        said = "The token was revoked." if done else "There is no such token, or it had ended."
-        return self._overview(request, {}, said)
-
-    # -- who ---------------------------------------------------------------------------------------
-
-    def _session(self, request: Request) -> str | None:
-        """The form's word of a session that holds; its token must still open."""
-        with self._lock:
-            found = self._sessions.get(request.cookies.get(COOKIE, ""))
+    async def _open(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
+        """Priced in a process of its own: few plans at once, and one of a token."""
+        server, key = self.server, key_of(request)
+        known = await self._work(server.known, token, key, body)
+        if known is not None:
+            return bytes(known)
+        asked = await self._work(server.opening, token, body)
+        lock = self._prices.setdefault(token.id, asyncio.Lock())
+        assert server.pricer is not None
         try:
-            if found is None or found[2] < time.time():
-                return None
-            return found[0] if self.server.tokens.of(found[1]).role == "holder" else None
-        except Refusal:
-            return None
+            async with asyncio.timeout(until - time.monotonic()), lock:
+                given = (asked.plan, asked.deltas, asked.promise.neighbours, until)
+                await run_sync(partial(server.pricer.require, *given), limiter=self._pricing)
+        except TimeoutError:
+            raise Refusal("busy") from None
+        return bytes(await self._work(server.open, token, key, body, asked))
 
-    def _require(self, request: Request, form: dict[str, str]) -> None:
-        session, given = self._session(request), form.get("form", "").encode()
-        if session is None or not secrets.compare_digest(given, session.encode()):
+    # -- the holder's page: no script, and nothing from elsewhere -----------------------------------
+
+    async def _overview(self, request: Request, token: Token, *_: object) -> Answer:
+        return str(await run_sync(partial(self._shown, token), limiter=self._own))
+
+    async def _end(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
+        form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=8).get("form", [""])[0]
+        if not secrets.compare_digest(form.encode(), self._word(token).encode()):
             raise Refusal("entered")
+        what, id = request.path_params["what"], request.path_params["id"]
+        if what not in ("runs", "tokens"):
+            raise Refusal("not-found")
+        end = self._stopped if what == "runs" else self._revoked
+        return str(await run_sync(lambda: self._shown(token, end(id)), limiter=self._own))
 
-    def _render(self, name: str, **values: object) -> str:
-        told = {"session": "", "said": "", "now": time.time()}
-        return self._env.get_template(name).render(told | values)
+    def _word(self, token: Token) -> str:
+        """What the forms of the page hold."""
+        return self.server.records.mark("form", token.id).hex()
+
+    def _shown(self, token: Token, said: str = "") -> str:
+        records, word = self.server.records, self._word(token)
+        names = {one.id: one.name for one in records.tokens()}
+        budgets = [(one, balance_of(one)) for one in self.server.datasets.values()]
+        told = {"runs": records.runs(most=SHOWN), "tokens": records.tokens(), "names": names}
+        told |= {"holder": self.server.holder.name, "said": said, "now": time.time(), "word": word}
+        return self._page.get_template("page.html").render(budgets=budgets, **told)
+
+    def _stopped(self, id: str) -> str:
+        record = self.server.records.run(id)
+        if record is None or record.state != OPEN:
+            return "The run had ended before."
+        if self.server.end(id, "stopped by the holder", wait=5.0):
+            return "The run was stopped."
+        self.server.records.put(id, how=STOP)  # by the clock, when its answer is made
+        return "The run is stopped when its answer is made."
+
+    def _revoked(self, id: str) -> str:
+        done = self.server.records.revoke(id)
+        return "The token was revoked." if done else "There is no such token, or it had ended."
+
+
+def key_of(request: Request) -> str:
+    """The key of a request, under which it is answered once."""
+    found = request.headers.get("idempotency-key", "")
+    if not _KEY.fullmatch(found):
+        raise Refusal("no-key", kind="InputError")
+    return found
 
 
 def balance_of(dataset: Any) -> Any:
@@ -479,7 +377,7 @@ def date(seconds: float) -> str:
 
 class Clocked(H11Protocol):
     """uvicorn's own, with one clock: `seconds` for a whole request, since the connection was free
-    for it, and for a part of a reply to be taken. Where more than `most` connections are there, the
+    for it, and ten times as many for its reply. Where more than `most` connections are there, the
     one that has waited longest without a whole request is closed for the newest."""
 
     seconds, most = 60.0, MOST_CONNECTIONS
@@ -511,46 +409,26 @@ class Clocked(H11Protocol):
         super().on_response_complete()
         self._has_whole()  # one that had come already
 
-    def pause_writing(self) -> None:
-        """More of a reply waits than the system takes: see whether it goes on."""
-        super().pause_writing()
-        self._look(self.transport.get_write_buffer_size())
-
-    def resume_writing(self) -> None:
-        """It went on."""
-        self._end()
-        super().resume_writing()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """No clock is left."""
-        self._end()
+        self._begin(None)
         super().connection_lost(exc)
 
     def _waits(self) -> None:
-        self._end()
+        self._begin(self.seconds)
         self.waiting[self] = None
-        self._clock = self.loop.call_later(self.seconds, self.transport.abort)
 
     def _has_whole(self) -> None:
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._end()
+        if self in self.waiting and self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._begin(10.0 * self.seconds)
 
-    def _end(self) -> None:
+    def _begin(self, seconds: float | None) -> None:
         self.waiting.pop(self, None)
         if self._clock is not None:
             self._clock.cancel()
-            self._clock = None
-
-    def _look(self, before: int) -> None:
-        def looked() -> None:
-            size = self.transport.get_write_buffer_size()
-            if size < before:
-                self._look(size)
-            else:
-                self.transport.abort()
-
-        self._end()
-        self._clock = self.loop.call_later(self.seconds, looked)
+        self._clock = None
+        if seconds is not None:
+            self._clock = self.loop.call_later(seconds, self.transport.abort)
 
 
 def uvicorn_of(server: Server, service: Service) -> uvicorn.Server:
@@ -563,7 +441,6 @@ def uvicorn_of(server: Server, service: Service) -> uvicorn.Server:
             soft = max(soft, wanted)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             most = min(most, max(64, soft - 640))  # others are of the disk, runs and the ledgers
-    files = {"ssl_certfile": holder.certificate, "ssl_keyfile": holder.private_key}
     config = uvicorn.Config(
         service.app(),
         host=holder.address,
@@ -578,7 +455,6 @@ def uvicorn_of(server: Server, service: Service) -> uvicorn.Server:
         h11_max_incomplete_event_size=64 << 10,
         timeout_graceful_shutdown=10,
         proxy_headers=False,  # nobody is told apart by an address
-        **{name: file and str(file) for name, file in files.items()},  # type: ignore[arg-type]
     )
     return uvicorn.Server(config)
 
@@ -598,7 +474,7 @@ def running(server: Server, log: TextIO | None = None) -> Iterator[str]:
     port = next(iter(found.servers)).sockets[0].getsockname()[1]
     host = f"[{holder.address}]" if ":" in holder.address else holder.address
     try:
-        yield f"{'http' if holder.certificate is None else 'https'}://{host}:{port}"
+        yield f"http://{host}:{port}"
     finally:
         found.should_exit = True
         thread.join(STARTING)

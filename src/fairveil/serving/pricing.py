@@ -1,7 +1,7 @@
 """Plans are priced in processes of their own, with a limit of seconds: an analyst may ask for what
 takes minutes, and nobody else waits for it.
 
-    python -m fairveil.serving.pricing 5    # reads a plan a line, writes its prices
+    python -m fairveil.serving.pricing 5    # reads a plan a line, writes what is wrong with it
 
 Guarantees (tests/serving/test_serving_limits.py):
 1. A plan whose price takes more than `seconds` of a processor, or more memory than a price needs,
@@ -20,10 +20,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..core.cost import price
-from ..core.events import from_json_dict
+from ..core.events import Event, from_json_dict, to_json_dict
 from ..errors import FairveilError, InputError
 from .refusals import Refusal
 
@@ -47,12 +48,10 @@ class Pricer:
         for _ in range(at_once):
             self._idle.put(self._started())
 
-    def prices(
-        self, plan: object, deltas: Sequence[float], relation: str, until: float
-    ) -> list[float]:
-        """The epsilons of a plan, as plain JSON values, at these deltas; `until`: by the monotonic
-        clock."""
-        line = json.dumps({"plan": plan, "deltas": list(deltas), "relation": relation}).encode()
+    def require(self, plan: Event, deltas: Sequence[float], relation: str, until: float) -> None:
+        """A refusal unless a plan can be priced at these deltas; `until`: by the monotonic clock."""
+        told = {"plan": to_json_dict(plan), "deltas": list(deltas), "relation": relation}
+        line = json.dumps(told).encode()
         try:
             worker = self._idle.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -67,10 +66,8 @@ class Pricer:
             self._idle.put(worker)
         if not raw.endswith(b"\n"):
             raise Refusal("busy") if late else Refusal("too-costly", kind="InputError")
-        said = json.loads(raw)
-        if isinstance(said, str):
+        if said := json.loads(raw):
             raise InputError(said)
-        return [float(number) for number in said]
 
     def close(self) -> None:
         """End the processes that are idle; the others end when their input does."""
@@ -104,11 +101,9 @@ def _end(worker: subprocess.Popen[bytes]) -> None:
     """End a process now, and wait for it."""
     worker.kill()
     for pipe in (worker.stdin, worker.stdout):
-        try:
-            if pipe is not None:
-                pipe.close()
-        except OSError:  # what it did not read any more
-            continue
+        with suppress(OSError):  # what it did not read any more
+            assert pipe is not None
+            pipe.close()
     worker.wait()
 
 
@@ -124,8 +119,9 @@ def main(seconds: float) -> None:
         job = json.loads(line)
         try:
             plan = from_json_dict(job["plan"])
-            costs = (price(plan, delta, job["relation"]).epsilon for delta in job["deltas"])
-            said: object = [min(cost, sys.float_info.max) for cost in costs]
+            for delta in job["deltas"]:
+                price(plan, delta, job["relation"])
+            said = ""
         except FairveilError as error:
             said = str(error)
         sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")

@@ -1,12 +1,13 @@
 """What goes between analyst and server, as bytes: JSON values with arrays of plain numbers among
-them, and a closed catalogue of questions. No pickle, no code, nothing that is imported by name.
+them, and a closed catalogue of messages and questions. No pickle, no code, nothing that is imported
+by name.
 
     b"FVD1" | length of the head, 4 bytes | head, JSON in UTF-8 | the arrays' bytes, one after another
 
 The head says `{"content": ..., "arrays": [{"type": "<f8", "shape": [2, 3]}, ...]}`, and the content
-names an array by its place: `{"array": 0}`. All numbers are little-endian. Whoever reads a
-description makes the question by the class's own constructor, which checks it as if the holder had
-made it. A question that runs a caller's code has no description, and is refused.
+names an array by its place: `{"array": 0}`. All numbers are little-endian. `MESSAGES` and `KINDS`
+say which fields a message and a question have, and of which kind each is; whoever reads a question
+makes it by its own constructor, which checks it as if the holder had made it.
 
 Guarantees (tests/serving/test_serving_wire.py):
 1. What was packed is unpacked to the last bit; a question that was described and read again has the
@@ -22,28 +23,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks, curator
+from .. import curator
 from .._json import Document, Node
 from ..core.attached import ShiftedHistogram
 from ..core.errors import need
+from ..core.events import from_json_dict
+from ..core.promise import Promise
 from ..core.questions import Kind
-from ..curator import (
-    FULL,
-    Attached,
-    Full,
-    Linear,
-    Measurement,
-    Part,
-    Poisson,
-    Question,
-)
+from ..curator import FULL, Attached, Full, Linear, Measurement, Part, Poisson, Question
 from ..data.elsewhere import DescribedRule
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files
@@ -52,8 +46,11 @@ from ..models.npz import TYPES
 MAGIC, LARGEST_HEAD, MOST_ARRAYS, MOST_AXES, DEEPEST = b"FVD1", 4 << 20, 4096, 8, 40
 MOST_NUMBERS = 1 << 22
 """Numbers of one answer: 32 MB. A hostile count of copies, cells or edges is refused by it."""
-_FIX = "Speak to a server with fairveil.remote."
-MESSAGE = Document("message", _FIX, largest=LARGEST_HEAD, deepest=DEEPEST)
+MOST_LISTED, MOST_LINE, MOST_SENTENCE, MOST_CLIPS = 256, 200, 1000, 64
+MESSAGE = Document(
+    "message", "Speak to a server with fairveil.remote.", largest=LARGEST_HEAD, deepest=DEEPEST
+)
+SAID = "said by the analyst: "
 Array = npt.NDArray[Any]
 Handles = Mapping[int, Attached]
 
@@ -95,16 +92,12 @@ def unpacked(raw: bytes, *, most: int = MOST_ARRAYS) -> Node:
     if length > LARGEST_HEAD or 8 + length > len(raw):
         MESSAGE.refuse(f"a head of at most {min(LARGEST_HEAD, len(raw) - 8)} bytes", length)
     head = MESSAGE.node(raw[8 : 8 + length]).only(("content", "arrays"))
-    at, declared = 8 + length, head["arrays"].list()
-    if len(declared) > most:
-        head["arrays"].refuse(f"at most {most} arrays", len(declared))
-    arrays: list[Array] = []
-    for one in declared:
+    at, arrays, named = 8 + length, list[Array](), set[int]()
+    for one in head["arrays"].list()[: most + 1]:
         array, at = _array_at(raw, at, one.only(("type", "shape")))
         arrays.append(array)
-    if at != len(raw):
-        MESSAGE.refuse(f"{at} bytes, as its head says", len(raw))
-    named: set[int] = set()
+    if at != len(raw) or len(arrays) > most:
+        MESSAGE.refuse(f"{at} bytes and {most} arrays, as its head says", len(raw))
 
     def whole(value: Any) -> Any:
         if isinstance(value, list):
@@ -135,10 +128,9 @@ def _array_at(raw: bytes, at: int, facts: Node) -> tuple[Array, int]:
     if max(shape, default=0) > len(raw) or count * item > len(raw) - at:
         left, got = len(raw) - at, f"shape {list(shape)[:8]}"
         facts.refuse(f"an array of at most {left} bytes, which are there", got)
-    flat = np.frombuffer(raw, dtype=kind, count=count, offset=at)
     if kind == "|b1" and count and int(np.frombuffer(raw, np.uint8, count, at).max()) > 1:
         facts.refuse("truth values", "other bytes")
-    array = flat.reshape(shape)
+    array = np.frombuffer(raw, dtype=kind, count=count, offset=at).reshape(shape)
     array.setflags(write=False)
     return array, at + count * item
 
@@ -150,65 +142,45 @@ def array_of(node: Node) -> Array:
     return node.value
 
 
-def floats_of(node: Node) -> npt.NDArray[np.float64]:
-    """The same, of numbers."""
-    return np.asarray(array_of(node), np.float64)
-
-
-# -- views -----------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class View:
-    """Which of the schema's columns make the groups, whether they are features, too, and the steps
-    of an additive model.
+    """How a method reads the holder's rows, whose columns and groups are the holder's to say: the
+    steps of an additive model; the target as the last number; all rows of a person in one group;
+    `part`: of a division, 0 or 1."""
 
-    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the
-    target is the last number, too. `part`: of a division, its id and 0 or 1; None: all rows.
-    `one_group`: all rows of a person count in one group.
-    """
-
-    sensitive: tuple[str, ...] | None = None
-    sensitive_as_feature: bool = False
     steps: str | None = None
-    weight_cap: float | None = None
     target_as_number: bool = False
-    part: tuple[str, int] | None = None
     one_group: bool = False
-
-    def described(self) -> dict[str, Any]:
-        """As plain values."""
-        part = None if self.part is None else {"division": self.part[0], "number": self.part[1]}
-        return {**asdict(self), "part": part}
-
-    @staticmethod
-    def of(node: Node) -> View:
-        """The view that was described."""
-        needed = ("sensitive", "sensitive_as_feature", "steps")
-        given = node.only(needed, [one.name for one in fields(View)]).mapping().items()
-        read: dict[str, Callable[[Node], Any]] = {"sensitive": Node.texts, "steps": Node.text}
-        read |= {"weight_cap": Node.number, "part": _part_of}
-        told = (name for name, value in given if value is not None)
-        view = View(**{name: read.get(name, Node.truth)(node[name]) for name in told})
-        if view.weight_cap is not None:
-            _checks.positive(weight_cap=view.weight_cap)
-        return view
+    division: str | None = None
+    part: int = 0
 
 
-def _part_of(node: Node) -> tuple[str, int]:
-    node.only(("division", "number"))
-    return node["division"].text(), node["number"].whole(at_most=1)
+def _fields(told: str) -> dict[str, str]:
+    return dict(field.split(":") for field in told.split())
 
 
-# -- the catalogue ---------------------------------------------------------------------------------
-
-
-class RemoteHandle(Attached):
-    """What the analyst's side holds of what is kept beside the rows: its number in the run, and no
-    row."""
-
-    number_in_run: int
-
+VIEW = _fields("steps:word? target_as_number:truth one_group:truth division:word? part:whole")
+MESSAGES = {
+    name: _fields(told)
+    for name, told in {
+        "open": "dataset:word promise:promise plan:event view:view sources:whole seeds:words? "
+        "public_rows:whole? stated_clips:floats? purpose:line",
+        "divide": "share:number seed:word? coins:word",
+        "ask": "asks:measurements batch:batch purpose:line",
+        "choose": "questions:questions epsilon:number cell_weights:array? costs:array? "
+        "purpose:line",
+        "attach": "model:node? edges:array? cells:cells? table:node? count:whole title:line "
+        "handle:word",
+        "rescale": "scale:array shift:array",
+        "table": "most:whole",
+        "finish": "",
+        "statement": "not_covered:sentences",
+    }.items()
+}
+"""The fields of each message, and of which kind they are; those with ? may be null."""
 
 _GROUPED = "cells:cells? by_label:truth"
 _ONE_GROUP = f"{_GROUPED} group:whole?"
@@ -241,43 +213,17 @@ _FIELDS: dict[str, tuple[Kind[...], str]] = {
     "decisions": (curator.AttachedHistogram, f"attached:model {_DECIDED}"),
     "shifted decisions": (ShiftedHistogram, f"attached:model {_DECIDED}"),
 }
-KINDS = {
-    name: (kind, dict(field.split(":") for field in told.split()))
-    for name, (kind, told) in _FIELDS.items()
-}
+KINDS = {name: (kind, _fields(told)) for name, (kind, told) in _FIELDS.items()}
 NAMES = {kind: name for name, (kind, _) in KINDS.items()}
 
 
 def described(question: Question) -> dict[str, Any]:
     """A question as plain values and arrays."""
-    kind, names = question.kind, ", ".join(sorted(KINDS))
     got = f"{question.name}, which runs code that is not the holder's"
     fix = "Bring the rows to the code, or fit what the catalogue has: linear and additive models."
-    expected = f"a question of the catalogue: {names}"
-    need(kind in NAMES, expected, of="the door", got=got, fix=fix, quote=False)
-    values = {name: _written(one) for name, one in question.values.items()}
-    return {"kind": NAMES[kind], **values}
-
-
-def measurement_described(measurement: Measurement) -> dict[str, Any]:
-    """A question with its price."""
-    multiplier = measurement.multiplier
-    told = multiplier if isinstance(multiplier, float) else np.asarray(multiplier, float)
-    question = described(measurement.question)
-    return {"question": question, "multiplier": told, "noise": measurement.noise}
-
-
-def batch_described(batch: Full | Poisson | Part) -> dict[str, Any]:
-    """Which rows are asked."""
-    return {"kind": type(batch).__name__.lower(), **asdict(batch)}
-
-
-def cells_described(cells: Cells | None) -> dict[str, Any] | None:
-    """Groups as plain values."""
-    if cells is None:
-        return None
-    columns = [list(column) for column in cells.columns]
-    return {"columns": columns, "mode": cells.mode, "names": list(cells.names)}
+    expected = f"a question of the catalogue: {', '.join(sorted(KINDS))}"
+    need(question.kind in NAMES, expected, of="the door", got=got, fix=fix, quote=False)
+    return {"kind": NAMES[question.kind], **{n: written(v) for n, v in question.values.items()}}
 
 
 def rule_described(rule: DescribedRule) -> dict[str, Any]:
@@ -288,25 +234,37 @@ def rule_described(rule: DescribedRule) -> dict[str, Any]:
         files = to_files(rule.model)
         arrays = np.frombuffer(files[ARRAYS_FILE], np.uint8)
         model = {"files": files[MODEL_FILE].decode(), "arrays": arrays}
-    return {
-        "model": model,
-        "edges": None if rule.edges is None else np.asarray(rule.edges, np.float64),
-        "cells": cells_described(rule.cells),
-        "table": None if rule.table is None else np.asarray(rule.table, np.int64),
-    }
+    table = None if rule.table is None else np.asarray(rule.table, np.int64)
+    told = {"model": model, "edges": None if rule.edges is None else written(rule.edges)}
+    return {**told, "cells": written(rule.cells), "table": table}
 
 
-def _written(value: object) -> Any:
+class RemoteHandle(Attached):
+    """What the analyst's side holds of what is kept beside the rows: its number in the run, and no
+    row."""
+
+    number_in_run: int
+
+
+def written(value: object) -> Any:
+    """A field of a message or a question as plain values and arrays."""
     match value:
-        case None | bool() | str():
+        case None | bool() | str() | dict():
             return value
         case Cells():
-            return cells_described(value)
+            columns = [list(column) for column in value.columns]
+            return {"columns": columns, "mode": value.mode, "names": list(value.names)}
         case Linear():
             weights = np.asarray(value.weights, np.float64)
             return {"weights": weights, "sharpness": value.sharpness}
         case Question():
             return described(value)
+        case Measurement():
+            price = value.multiplier
+            told = price if isinstance(price, float) else np.asarray(price, float)
+            return {"question": described(value.question), "multiplier": told, "noise": value.noise}
+        case Full() | Poisson() | Part():
+            return {"kind": type(value).__name__.lower(), **asdict(value)}
         case RemoteHandle():
             return {"handle": value.number_in_run}
         case int() | np.integer():
@@ -317,84 +275,110 @@ def _written(value: object) -> Any:
             return np.asarray(value, np.float64)
 
 
-def measurement_of(node: Node, layout: RowLayout, handles: Handles) -> Measurement:
-    """The question with its price that was described."""
-    node.only(("question", "multiplier", "noise"))
-    multiplier = _read(node["multiplier"], "number|array", layout, handles, 0)
-    question = question_of(node["question"], layout, handles)
-    return Measurement(question, multiplier, node["noise"].text())
+class Reader:
+    """Reads messages about rows of a layout, in a run where these handles were attached."""
 
+    def __init__(self, layout: RowLayout | None = None, handles: Handles = {}) -> None:  # noqa: B006
+        self._layout, self._handles = layout, handles
 
-def question_of(node: Node, layout: RowLayout, handles: Handles, depth: int = 0) -> Question:
-    """The question that was described, of rows of this layout. `handles`: what was attached in this
-    run."""
-    if depth > 1:
-        node.refuse("one question inside another", "more")
-    kind, told = KINDS[node["kind"].one_of(KINDS)]
-    node.only(("kind", *told))
-    given = {name: _read(node[name], of, layout, handles, depth) for name, of in told.items()}
-    question = kind(**given)
-    numbers, fix = question.models * math.prod(question.shape(layout)), "Ask about fewer groups, "
-    few, of = numbers <= MOST_NUMBERS, f"the answer to {question.name!r}"
-    fix += "models or edges at a time."
-    need(few, f"at most {MOST_NUMBERS} numbers", of=of, got=numbers, fix=fix)
-    return question
+    def fields(self, node: Node, told: Mapping[str, str], more: str = "") -> dict[str, Any]:
+        """The fields of an object, each of its kind, and no others but `more`."""
+        node.only((*((more,) if more else ()), *told))
+        return {name: self.read(node[name], kind) for name, kind in told.items()}
 
+    def question(self, node: Node) -> Question:
+        """The question that was described."""
+        if node.place.count("inner") > 1:
+            node.refuse("one question inside another", "more")
+        kind, told = KINDS[node["kind"].one_of(KINDS)]
+        question = kind(**self.fields(node, told, "kind"))
+        assert self._layout is not None
+        numbers = question.models * math.prod(question.shape(self._layout))
+        of, fix = f"the answer to {question.name!r}", "Ask about fewer groups, models or edges."
+        few = numbers <= MOST_NUMBERS
+        need(few, f"at most {MOST_NUMBERS} numbers", of=of, got=numbers, fix=fix)
+        return question
 
-def batch_of(node: Node) -> Full | Poisson | Part:
-    """Which rows are asked."""
-    kind = node["kind"].one_of(("full", "poisson", "part"))
-    if kind == "full":
+    def read(self, node: Node, kind: str) -> Any:
+        """One field."""
+        if kind.endswith("?"):
+            return None if node.is_null else self.read(node, kind[:-1])
+        if kind == "number|array":
+            kind = "array" if isinstance(node.value, np.ndarray) else "number"
+        match kind:
+            case "array":
+                return np.asarray(array_of(node), np.float64)
+            case "numbers":
+                return tuple(np.asarray(array_of(node), np.float64).ravel().tolist())
+            case "number":
+                return node.number()
+            case "floats":
+                return node.numbers()[:MOST_CLIPS]
+            case "whole":
+                return node.whole(at_most=MOST_NUMBERS)
+            case "truth":
+                return node.truth()
+            case "word":
+                return node.text()
+            case "words":
+                return node.texts()
+            case "line":
+                return _printable(node, MOST_LINE)
+            case "sentence":  # marked as the analyst's
+                return f"{SAID}{_printable(node, MOST_SENTENCE, empty=False)}"
+            case "node":
+                return node
+            case "question":
+                return self.question(node)
+            case "cells":
+                return self._cells(node)
+            case "linear":
+                return Linear(**self.fields(node, {"weights": "array", "sharpness": "number"}))
+            case "batch":
+                return self._batch(node)
+            case "measurement":
+                told = {"question": "question", "multiplier": "number|array", "noise": "word"}
+                return Measurement(**self.fields(node, told))
+            case "promise":
+                return Promise.from_dict(node.mapping())
+            case "event":
+                return from_json_dict(node.mapping())
+            case "view":
+                return View(**self.fields(node, VIEW))
+            case "measurements" | "questions" | "sentences":
+                listed = node.list()
+                if len(listed) > MOST_LISTED or (kind == "measurements" and not listed):
+                    node.refuse(f"1 to {MOST_LISTED} {kind}", len(listed))
+                return [self.read(one, kind[:-1]) for one in listed]
+        found = self._handles.get(node.only(("handle",))["handle"].whole())
+        if found is None or found.is_code != (kind == "codes"):
+            node.refuse(f"a handle of {kind} that was attached in this run", node.value)
+        return found
+
+    def _batch(self, node: Node) -> Full | Poisson | Part:
+        match node["kind"].one_of(("full", "poisson", "part")):
+            case "poisson":
+                return Poisson(**self.fields(node, {"rate": "number"}, "kind"))
+            case "part":
+                return Part(**self.fields(node, {"number": "whole", "parts": "whole"}, "kind"))
         node.only(("kind",))
         return FULL
-    if kind == "poisson":
-        return Poisson(node.only(("kind", "rate"))["rate"].number())
-    node.only(("kind", "number", "parts"))
-    return Part(node["number"].whole(), node["parts"].whole(at_least=1))
+
+    def _cells(self, node: Node) -> Cells:
+        node.only(("columns", "mode", "names"))
+        columns = []
+        for column in node["columns"].list():
+            for value in column.list():
+                if not isinstance(value.value, str | bool | int | float):
+                    value.refuse("a word, a number or a truth value", value.value)
+            columns.append(tuple(column.value))
+        mode: Any = node["mode"].one_of(("product", "marginal"))
+        return Cells(tuple(columns), mode, node["names"].texts())
 
 
-def cells_of(node: Node) -> Cells | None:
-    """Groups that were described."""
-    if node.is_null:
-        return None
-    node.only(("columns", "mode", "names"))
-    columns = []
-    for column in node["columns"].list():
-        for value in column.list():
-            if not isinstance(value.value, str | bool | int | float):
-                value.refuse("a word, a number or a truth value", value.value)
-        columns.append(tuple(column.value))
-    mode: Any = node["mode"].one_of(("product", "marginal"))
-    return Cells(tuple(columns), mode, node["names"].texts())
-
-
-def _read(node: Node, kind: str, layout: RowLayout, handles: Handles, depth: int) -> Any:
-    """A field of a question: one of the kinds of `_FIELDS`, of which those with ? may be null."""
-    if kind.endswith("?"):
-        return None if node.is_null else _read(node, kind[:-1], layout, handles, depth)
-    if kind == "number|array":
-        kind = "array" if isinstance(node.value, np.ndarray) else "number"
-    match kind:
-        case "cells":
-            return cells_of(node) or node.refuse("groups", None)
-        case "linear":
-            node.only(("weights", "sharpness"))
-            return Linear(floats_of(node["weights"]), node["sharpness"].number())
-        case "array":
-            return floats_of(node)
-        case "numbers":
-            return tuple(floats_of(node).ravel().tolist())
-        case "number":
-            return node.number()
-        case "whole":
-            return node.whole(at_most=MOST_NUMBERS)
-        case "truth":
-            return node.truth()
-        case "word":
-            return node.text()
-        case "question":
-            return question_of(node, layout, handles, depth + 1)
-    found = handles.get(node.only(("handle",))["handle"].whole())
-    if found is None or found.is_code != (kind == "codes"):
-        node.refuse(f"a handle of {kind} that was attached in this run", node.value)
-    return found
+def _printable(node: Node, most: int, *, empty: bool = True) -> str:
+    """A line of words that is safe to be written down and shown."""
+    text = node.text()
+    if len(text) > most or not (text.isprintable() and (empty or text.strip())):
+        node.refuse(f"a printable line of at most {most} letters", f"{len(text)} letters")
+    return text
