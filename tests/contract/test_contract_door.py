@@ -88,7 +88,7 @@ class Holder:
         return told.getvalue().strip()
 
     def token(self, *words: str) -> str:
-        return self.command("token", "--name", "somebody", *words)
+        return self.command("--issue", "somebody", *words)
 
     def start(self) -> None:
         code = "from fairveil import cli; cli.main()"
@@ -215,7 +215,7 @@ def token(holder: Holder) -> str:
 def test_a_token_that_is_not_whole_has_ended_or_was_revoked_opens_nothing(holder: Holder) -> None:
     good, other = holder.token(), holder.token()
     ended = holder.token("--days", "1e-6")
-    holder.command("revoke", other.split("_")[1])
+    holder.command("--revoke", other.split("_")[1])
     time.sleep(0.2)
     wrong = good[:-1] + ("0" if good[-1] != "0" else "1")
     answers = [holder.ask(one, "datasets", "added") for one in (wrong, other, ended, "", "fv_x")]
