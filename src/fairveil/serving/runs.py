@@ -323,9 +323,10 @@ def _model(node: Node, layout: RowLayout) -> Any:
     for part in model.models if isinstance(model, MixtureModel) else (model,):
         if not isinstance(part, LinearModel):
             node.refuse("a linear or additive model, or a mixture of these", type(part).__name__)
-        if (part.numbers, tuple(part.code_sizes)) != (layout.numbers, tuple(layout.code_sizes)):
+        own = part.layout
+        if (own.numbers, tuple(own.code_sizes)) != (layout.numbers, tuple(layout.code_sizes)):
             wanted = f"a model of {layout.numbers} numbers and codes of {list(layout.code_sizes)}"
-            node.refuse(wanted, f"{part.numbers} numbers and codes of {list(part.code_sizes)}")
+            node.refuse(wanted, f"{own.numbers} numbers and codes of {list(own.code_sizes)}")
     return model
 
 

@@ -393,6 +393,12 @@ class PrivacyStatement(Shown):
         return not math.isinf(self.epsilon)
 
     @property
+    def ran_to_its_end(self) -> bool:
+        """Whether the log is the whole plan."""
+        plan, neighbours = self.plan, self.promise.neighbours
+        return plan is not None and is_whole(self.events, plan, neighbours)
+
+    @property
     def told_releases(self) -> tuple[Release, ...]:
         """`releases`, or the same made of the events alone, without names."""
         return self.releases or releases_of(((), event) for event in self.events)

@@ -15,7 +15,6 @@ from typing import Any
 from ..core.promise import Promise
 from ..show.numbers import STAMP_WORDS, at_least, at_most, promised
 from ..show.parts import Column, Facts, Part, Table, aligned
-from .document import is_whole
 from .form import READ_FROM_DATA, event, inside, schema
 from .rule import TWO_STEPS
 
@@ -247,7 +246,7 @@ def _composition(statement: Statement) -> str:
         how = "nothing had to be capped"
     elif plan == statement.events:
         how = "the releases were fixed in advance, and all of them were made"
-    elif is_whole(statement.events, plan, statement.promise.neighbours):
+    elif statement.ran_to_its_end:
         how = FINER
     else:
         how = "the releases were fixed in advance; the run was interrupted and is charged whole"
