@@ -247,7 +247,7 @@ def lenet(seed: int) -> Any:
 @PAPER.target(
     "mnist",
     "MNIST, 8 (few) against 2: error on the digit 8",
-    "reproduced, and better by the default",
+    "reproduced within the spread over seeds, and better by the default",
     sets=("mnist",),
     quick=False,
     unit="per cent change of the error on 8 against DP-SGD",
@@ -284,5 +284,7 @@ def mnist(asked: Asked) -> Iterator[Line]:
         if k:
             change = 100 * (table[:, k] / table[:, 0] - 1)
             want = PAPER.published["claims"]["mnist"]["change"]
-            yield Line(name, want, *over_seeds(change.tolist()), LESS, 5.0)
+            mean, half = over_seeds(change.tolist())
+            how, slack = (LESS, 5.0) if name == "the default" else (EQUAL, max(5.0, half))
+            yield Line(name, want, mean, half, how, slack)
     yield Line("DP-SGD, error on 8, per cent", None, *over_seeds((100 * table[:, 0]).tolist()))
