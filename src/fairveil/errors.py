@@ -78,6 +78,10 @@ class DoorError(FairveilError, RuntimeError):
     """A holder's door did not answer, or does not let this token in."""
 
 
+class _NotHeld(DoorError):
+    """The server has not the run in memory."""
+
+
 class StatementError(InputError):
     """A privacy statement is malformed or contradicts itself."""
 

@@ -54,9 +54,8 @@ from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally
 
-MOST_DRAWN = 40
+MOST_DRAWN, MOST_PICTURES = 40, 3
 """Of more groups a picture shows those with the most rows; the table has all."""
-MOST_PICTURES = 3
 KINDS = ("selection_rate", "true_positive_rate", "false_positive_rate", "error")
 MOST_GROUPS = 60
 """Of more groups those with the smallest and the largest rates are compared, at the level of all

@@ -54,7 +54,15 @@ from ..core.quiet import Troubles
 from ..core.rows import Batch
 from ..curator import FULL, Curator, Log, LogEntry, Question
 from ..data.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
-from ..errors import DoorError, FairveilError, InputError, Overspent, PrivacyError, SignatureError
+from ..errors import (
+    DoorError,
+    FairveilError,
+    InputError,
+    Overspent,
+    PrivacyError,
+    SignatureError,
+    _NotHeld,
+)
 from ..estimators.fitting import CERTIFICATE
 from ..facts import Cells, RowLayout, Schema
 from ..ledger import current
@@ -85,10 +93,6 @@ SHOWN_KINDS = (
 )
 TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
 Floats = npt.NDArray[np.float64]
-
-
-class NotHeld(DoorError):  # noqa: N818  # what happened, as in Overspent
-    """The server has not the run in memory."""
 
 
 class Connection:
@@ -201,7 +205,7 @@ def refusal(status: int, raw: bytes) -> FairveilError:
         names = ("spent", "asked", "left", "largest_epsilon")
         return Overspent(sentence, **{name: float(figures.get(name, 0.0)) for name in names})
     if values.get("error") == "resume":
-        return NotHeld(sentence)
+        return _NotHeld(sentence)
     shown = status in (422, 409) and kind in SHOWN_KINDS
     found: FairveilError = getattr(errors, kind if shown else "DoorError")(sentence)
     return found
@@ -693,7 +697,7 @@ class RemoteCurator(Curator):
                     for number, (before, asked) in enumerate(self._asked, 1):
                         self._at(before, asked, f"{number:08d}")
                 found = self._at(act, body, LOOK if looks else f"{len(self._asked) + 1:08d}")
-            except NotHeld as error:
+            except _NotHeld as error:
                 trouble = error
                 continue
             self._asked += [] if looks else [(act, body)]
