@@ -78,7 +78,7 @@ class DoorError(FairveilError, RuntimeError):
     """A holder's door did not answer, or does not let this token in."""
 
 
-class _NotHeld(DoorError):
+class _NotHeld(DoorError):  # noqa: N818  # what happened, as in Overspent
     """The server has not the run in memory."""
 
 
