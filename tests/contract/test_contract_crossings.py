@@ -108,9 +108,8 @@ def holder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holder]:
 
     table = pd.DataFrame(configurations.people())
     for relation, terms in RELATIONS.items():
-        more = 'weights = "weight"\n'
-        more += "features_served = true\n" if relation == "alone" else ""
-        columns = [*PLAIN.columns, "weight"]
+        more = "features_served = true\n" if relation == "alone" else ""
+        columns = [*PLAIN.columns]
         serve(f"{relation}-one", table[columns], PLAIN, terms, more)
         serve(f"{relation}-other", changed(table[columns], relation), PLAIN, terms, more)
     for ann in (False, True):
@@ -120,7 +119,7 @@ def holder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holder]:
         serve(f"stored-{int(ann)}", f"{ann}.store", PERSONS, terms, "")
     (folder / "holder.toml").write_text("".join(lines))
     told = io.StringIO()
-    before, sys.argv = sys.argv, ["fairveil", "serve", "token", "--name", "analyst"]
+    before, sys.argv = sys.argv, ["fairveil", "serve", "--issue", "analyst"]
     sys.argv += ["--config", str(folder / "holder.toml")]
     try:
         with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
@@ -296,7 +295,6 @@ def _views() -> dict[str, dict[str, Any]]:
         "other groups": {"sensitive": ("job",)},
         "more groups": {"sensitive": ("job", "sex")},
         "the target as a group": {"sensitive": ("hired",)},
-        "weights": {"weight_cap": 2.0},
         "a part": {"part": 0},
         "the part set aside": {"part": 1},
         "one group a person": {"one_group": True},
@@ -327,9 +325,7 @@ def told(holder: Holder, name: str, relation: str, view: dict[str, Any]) -> dict
             )
         # the analyst's own copy of the layout says whatever lets the messages through
         layout = data.Encoding(whole.schema, False).layout
-        rows = source.rows(
-            layout, schema, view["sensitive_as_feature"], weight_cap=view.get("weight_cap")
-        )
+        rows = source.rows(layout, schema, view["sensitive_as_feature"])
         cells = rows.cells()
         plan = describe([Measurement(CellCounts(cells), 50.0)], layout, promise)
         options = {"one_group": True} if view.get("one_group") else {}

@@ -15,7 +15,6 @@ import fairveil as fv
 import ways
 from fairveil._reading import write_files
 from fairveil.show import model_card
-from fairveil.statement.importing import from_opacus
 
 resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
 LARGEST = 64
@@ -42,15 +41,8 @@ def model() -> Any:
     return clf.fit(X, X[:, 0] > 0, sensitive_features=rng.integers(2, size=300))
 
 
-def spent(model: Any, path: Path) -> None:
-    from_opacus(
-        [(1.0, 0.01, 50)], sampling="poisson", neighbours="add-remove", rows_per_person=1
-    ).write(path)
-
-
 WRITERS: dict[str, Callable[..., Any]] = {
     "estimator": fv.save,
-    "import": spent,
     "command": lambda model, path: write_files({path: model_card(model)}),
 }
 

@@ -20,7 +20,6 @@ from fairveil import (
     FalseNegativeRate,
     FalsePositiveRateParity,
     Promise,
-    RateConstraint,
 )
 from fairveil.audit import Tape, Witness
 from fairveil.core import pricing
@@ -36,7 +35,7 @@ from fairveil.curator import (
     Trace,
 )
 from fairveil.errors import InputError, PrivacyError
-from fairveil.fairness import Event, PredictionRate
+from fairveil.fairness import Event, PredictionRate, RateConstraint
 from fairveil.methods import PrimalDual, Reason, Settings, descend, duals, in_step, primal_dual
 from fairveil.methods.descent import plan_of, traced
 from fairveil.methods.primal_dual import LOSS_CLIP, Plan, planned
