@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, Rows
 from fairveil.data import EncodedRows, load_joined, write_store
 from fairveil.data.joined import Matched, matched
-from fairveil.errors import FairveilError, JoinError, SchemaError
+from fairveil.data.pieces import pieces_of
+from fairveil.errors import FairveilError, JoinError, LedgerError, SchemaError
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.methods.released import plan_groups
 from fairveil.privacy import Promise
@@ -295,3 +297,32 @@ def test_ids_are_texts_and_whole_numbers_by_their_digits(tmp_path: Path) -> None
     table.astype({"id": float}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(JoinError, match="an id in column"):
         load_joined(tmp_path / "t.parquet", register(tmp_path, {"7": "f"}), SCHEMA, id="id")
+
+
+@pytest.mark.parametrize("unmatched", ["group", "drop"])
+def test_rows_say_how_they_were_joined_wherever_they_lie(unmatched: str, tmp_path: Path) -> None:
+    """In memory, in a store, in some of its rows, and in pieces of it: a fit's statement tells, and
+    a ledger in production refuses who was left out by the data."""
+    draw, count = np.random.default_rng(0), 300
+    told = zip(draw.uniform(0, 10, count), draw.choice(["x", "y"], count), strict=True)
+    hired = ("yes", "no", "no")
+    lines = (f"{at},{a:.2f},{town},{hired[at % 3]}" for at, (a, town) in enumerate(told))
+    (tmp_path / "t.csv").write_text("\n".join(["id,score,town,hired", *lines]))
+    held = register(tmp_path, {str(at): "fm"[at % 2] for at in range(200)})
+    joined = load_joined(tmp_path / "t.csv", held, SCHEMA, id="id", unmatched=unmatched)
+    stored = write_store(joined, tmp_path / "t.store")
+    assert joined.facts
+    assert data.open_store(tmp_path / "t.store").facts == joined.facts
+    assert stored.chosen(np.arange(9)).chosen(np.arange(3)).facts == joined.facts
+    assert {piece.facts for piece in pieces_of(stored, None, shards=2)[1]} == {joined.facts}
+    alone: dict[str, Any] = {"protects": "sensitive_features"}
+    strict = fv.Ledger.create(tmp_path / "b.db", "p", 3.0, 1e-5, production=True, **alone)
+    for source in (joined, stored, stored.by(SCHEMA)):
+        quick = fv.FairClassifier(solver=fv.PrimalDual(rounds=3), **alone)
+        assert {*joined.facts} <= {*clone(quick).fit(source).privacy_.facts}
+        recorded = clone(quick).set_params(constraints="demographic_parity:0.3", ledger=strict)
+        if unmatched == "group":
+            recorded.fit(source)
+        else:
+            with pytest.raises(LedgerError, match="unmatched ids"):
+                recorded.fit(source)

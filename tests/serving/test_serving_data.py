@@ -373,3 +373,40 @@ def test_the_number_of_rows_is_told_where_it_is_public(tmp_path: Path) -> None:
 def test_a_ledger_of_rows_does_not_serve_persons(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a ledger of persons"):
         place_in(tmp_path, schema=PERSONS).door()
+
+
+@pytest.mark.parametrize("unmatched", ["group", "drop"])
+def test_a_statement_says_how_served_rows_were_joined(unmatched: str, tmp_path: Path) -> None:
+    """The store that is served keeps it; where the data left somebody out, production refuses."""
+    bare = SCHEMA.without("sex")
+    held = dataclasses.replace(
+        SCHEMA, columns={**bare.columns, "sex": data.Category(("f", "m"), missing="m")}
+    )
+    for production in (False, True):
+        place = place_in(
+            tmp_path / f"{production}",
+            schema=held,
+            seeded=False,
+            protects="sensitive_features",
+            production=production,
+        )
+        head, *lines = (place.folder / "applicants.csv").read_text().splitlines()
+        at = head.split(",").index("sex")
+        numbered = [f"id,{head}", *(f"{n},{line}" for n, line in enumerate(lines))]
+        (place.folder / "company.csv").write_text("\n".join(numbered))
+        groups = [f"{n},{line.split(',')[at]}" for n, line in enumerate(lines[:900])]
+        (place.folder / "register.csv").write_text("\n".join(["id,sex", *groups]))
+        tables = place.folder / "company.csv", place.folder / "register.csv"
+        joined = data.load_joined(*tables, held, id="id", unmatched=unmatched)
+        data.write_store(joined, place.folder / "joined.store")
+        place.config.write_text(place.config.read_text().replace("applicants.csv", "joined.store"))
+        promise = Promise(1.0, 1e-6, protects="sensitive_features")
+        with served(place) as (door, url):
+            one = Analyst(door, url)
+            if production and unmatched == "drop":
+                with pytest.raises(Refused, match="unmatched ids"):
+                    one.open(promise=promise)
+                continue
+            run = one.open(promise=promise)
+            told = [fact for fact in one.statement(run).facts if fact.name == "unmatched ids"]
+            assert told == [fact for fact in joined.facts if fact.name == "unmatched ids"]

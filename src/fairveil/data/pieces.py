@@ -35,17 +35,19 @@ from .reading import (
     parquet_groups,
 )
 from .rows import BLOCK_ROWS, EncodedRows, coded, in_blocks_of
-from .store import described_store, is_store, store_part
+from .store import Facts, described_store, is_store, store_part
 
 
 @dataclass(frozen=True)
 class StoreBlocks:
-    """Blocks `first` up to `last` of the coded store that has this `fingerprint`."""
+    """Blocks `first` up to `last` of the coded store that has this `fingerprint`, and these
+    `facts`."""
 
     path: str
     first: int
     last: int
     fingerprint: str
+    facts: Facts = ()
 
     def open(self) -> EncodedRows:
         """The blocks, mapped, each checked against its digest."""
@@ -109,7 +111,7 @@ def pieces_of(
         if len(stores) > 1:
             _require_rows(encoding.schema, f"{len(stores)} stores that keep no names")
         return encoding, tuple(
-            StoreBlocks(str(Path(str(one.path)).absolute()), a, b, str(one.fingerprint))
+            StoreBlocks(str(Path(str(one.path)).absolute()), a, b, str(one.fingerprint), one.facts)
             for one in stores
             for a, b in _cuts(len(list(one.blocks())), -(-most // len(stores)))
         )

@@ -82,7 +82,7 @@ class EncodedRows:
         if self.is_mapped:
             wanted = np.zeros(sum(block.rows for block in self._blocks), np.bool_)
             wanted[at] = True
-            return ChosenRows(self.encoding, self.blocks, np.packbits(wanted))
+            return ChosenRows(self.encoding, self.blocks, np.packbits(wanted), self.facts)
         blocks, start = [], 0
         for block in self._blocks:
             blocks.append(block.at(at[(at >= start) & (at < start + block.rows)] - start))
@@ -132,11 +132,12 @@ class EncodedRows:
 @dataclass(frozen=True, repr=False)
 class ChosenRows:
     """Some of the rows of a file, gathered block by block at each pass: no copy of them is held.
-    `_bits`: which ones, eight to a byte."""
+    `_bits`: which ones, eight to a byte; `facts`: of all of them."""
 
     encoding: Encoding
     _blocks: Callable[[], Iterator[RowBlock]]
     _bits: npt.NDArray[np.uint8]
+    facts: tuple[PublicFact, ...] = ()
 
     @property
     def layout(self) -> RowLayout:
@@ -163,7 +164,7 @@ class ChosenRows:
         """Some of these."""
         wanted = np.zeros(8 * len(self._bits), np.bool_)
         wanted[np.flatnonzero(np.unpackbits(self._bits))[at]] = True
-        return ChosenRows(self.encoding, self._blocks, np.packbits(wanted))
+        return replace(self, _bits=np.packbits(wanted))
 
     def __repr__(self) -> str:
         return f"ChosenRows({self.encoding!r})"

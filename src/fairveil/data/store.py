@@ -4,7 +4,8 @@ table. It is a copy of the rows, as private as the table itself, and its owner's
 Each record batch is a block, in one row of lists: `numbers` (features, one after another), `codes`,
 `labels`, `groups` and, where the schema tells persons apart, `persons`, which says where persons
 begin and where each row stood in the table; then no person has rows in two blocks. Names of persons
-are not kept. A batch's own metadata has the digest of its bytes, the file's metadata the encoding.
+are not kept. A batch's own metadata has the digest of its bytes, the file's metadata the encoding,
+and what a statement about the rows says beside it, such as how they were joined.
 
 Rows that do not fit memory lie in such a file without a name, whose space is free again when nobody
 holds the rows, however the process ends.
@@ -40,12 +41,14 @@ from .. import _checks
 from ..core.errors import need
 from ..errors import ChecksumError, InputError, PrivacyError, RowsOnDisk, complaint
 from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource, held_blocks
+from ..statement.document import PublicFact
 from .encoding import Encoding
 from .persons import person_by_person
 from .reading import PathLike, existing, identity_of, need_package
 from .rows import BLOCK_ROWS, EncodedRows, in_blocks_of, size_of
 
-ENCODING, DIGEST = b"fairveil_encoding", b"digest"
+ENCODING, FACTS, DIGEST = b"fairveil_encoding", b"fairveil_facts", b"digest"
+Facts = tuple[PublicFact, ...]
 ARROW = b"ARROW1"
 NUMBERS, CODES, LABELS = ("<f8", "<f4"), ("|u1", "<u2", "<i4"), ("<i4", "<f8")
 LINES = ("numbers", "codes", "labels", "groups", "persons")
@@ -65,7 +68,8 @@ def write_store(
     remedy = "Code the table first: data.open(path, schema), or data.encode(table, schema)."
     expected, own = "rows coded by a schema", getattr(source, "encoding", source)
     encoding = _checks.instance(Encoding, "source", own, remedy, expected)
-    return written(source.blocks(), encoding, path, overwrite, block_rows)
+    facts = getattr(source, "facts", ())
+    return written(source.blocks(), encoding, path, overwrite, block_rows, facts)
 
 
 def written(
@@ -74,6 +78,7 @@ def written(
     path: PathLike,
     overwrite: bool,
     block_rows: int = BLOCK_ROWS,
+    facts: Facts = (),
 ) -> EncodedRows:
     """The rows in a new file of that name, mapped."""
     place, each = Path(path), _checks.whole(at_least=1, block_rows=block_rows)
@@ -87,7 +92,7 @@ def written(
     need(not nobodys, "whose each row is", of="source", got=got, fix=fix, quote=False)
     with _whole_file(place, overwrite) as file:
         blocks = blocks if first is None else chain([first], blocks)
-        _write(blocks, encoding, file, each, place.parent)
+        _write(blocks, encoding, file, each, place.parent, facts)
     return described_store(place)
 
 
@@ -182,20 +187,27 @@ def _spilled(blocks: Iterable[RowBlock], encoding: Encoding, most: int) -> Encod
     with tempfile.TemporaryFile(dir=folder) as file:
         _write(blocks, encoding, file, BLOCK_ROWS, folder)
         file.flush()
-        found = _read(file, "rows on the disk")
-    return EncodedRows(encoding, tuple(block for block, _ in found[1]), is_mapped=True)
+        *_, found = _read(file, "rows on the disk")
+    return EncodedRows(encoding, tuple(block for block, _ in found), is_mapped=True)
 
 
 # Writing
 
 
 def _write(
-    blocks: Iterable[RowBlock], encoding: Encoding, file: IO[bytes], each: int, folder: Path
+    blocks: Iterable[RowBlock],
+    encoding: Encoding,
+    file: IO[bytes],
+    each: int,
+    folder: Path,
+    facts: Facts = (),
 ) -> None:
     need_package("pyarrow", "a coded store")
     import pyarrow as pa
 
     told = {ENCODING: json.dumps(encoding.to_dict(), allow_nan=False)}
+    if facts:
+        told[FACTS] = json.dumps([fact.to_dict() for fact in facts])
     writer: Any = None
     first: list[str] = []
     try:
@@ -327,8 +339,9 @@ def _mapped(
     need_package("pyarrow", "a coded store")
     identity = identity_of(path)
     with path.open("rb") as file:
-        encoding, found = _read(file, str(path))
-    told = json.dumps([encoding.to_dict(), [digest for _, digest in found]]).encode()
+        encoding, facts, found = _read(file, str(path))
+    said = [fact.to_dict() for fact in facts]
+    told = json.dumps([encoding.to_dict(), [digest for _, digest in found], *said]).encode()
     known = hashlib.blake2b(told, digest_size=16).hexdigest()
     # Parts on other machines must be cut from the store that the plan was made for.
     same, fix = fingerprint in (None, known), "Use one store on all machines; leave it as it is."
@@ -349,13 +362,15 @@ def _mapped(
         tuple(block for block, _ in mine),
         is_mapped=True,
         require_same=require_same,
+        facts=facts,
         path=path,
         fingerprint=known if last is None else f"{known} {first} {last}",
     )
 
 
-def _read(file: IO[bytes], of: str) -> tuple[Encoding, list[tuple[RowBlock, str]]]:
-    """The encoding, and each block, whose arrays are views of the file, with its digest as told."""
+def _read(file: IO[bytes], of: str) -> tuple[Encoding, Facts, list[tuple[RowBlock, str]]]:
+    """The encoding, what is said beside it, and each block, whose arrays are views of the file,
+    with its digest as told."""
     import pyarrow as pa
 
     told: Any = None
@@ -369,11 +384,13 @@ def _read(file: IO[bytes], of: str) -> tuple[Encoding, list[tuple[RowBlock, str]
         told = (reader.schema.metadata or {}).get(ENCODING)
         if told is not None:
             encoding = Encoding.from_dict(json.loads(told))
+            said = json.loads(reader.schema.metadata.get(FACTS, b"[]"))
+            facts = tuple(PublicFact(**fact) for fact in said)
             for number in range(reader.num_record_batches):
                 batch, own = reader.get_batch_with_custom_metadata(number)
                 batch.validate()
                 found.append((_block(batch, encoding, mapped, whole), own[DIGEST].decode()))
-            return encoding, [one for one in found if one[0].rows]
+            return encoding, facts, [one for one in found if one[0].rows]
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError):
         raise _damaged(of) from None
     remedy = "Write one with data.encode(table, schema, out)."

@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ from ..core.rows import Maps, Rows
 from ..data.pieces import pieces_of
 from ..data.reading import PathLike, need_package
 from ..data.rows import EncodedRows
+from ..data.store import Facts
 from ..errors import FairveilError, InputError, PrivacyError
 from ..facts.rows import RowBlock, RowLayout, RowSource, Traits, traits_of
 from ..facts.schema import Schema
@@ -97,6 +99,12 @@ class DaskRows:
     def layout(self) -> RowLayout:
         """The public shape."""
         return self.encoding.layout
+
+    @property
+    def facts(self) -> Facts:
+        """What a statement about these rows says beside their schema: what their stores say."""
+        told = (getattr(piece, "facts", ()) for piece in self.pieces)
+        return tuple(dict.fromkeys(chain.from_iterable(told)))
 
     @property
     def traits(self) -> Traits:

@@ -694,8 +694,9 @@ def directed(of: Additive, coding: Coding, classes: int) -> Callable[[Floats], F
         out = weights.copy()
         for name, sign in of.directions.items():
             line = 1 + known.index(name)
-            out[0, line] = sign * max(0.0, sign * weights[0, line])
-            if name in steps:
+            if name not in steps:
+                out[0, line] = sign * max(0.0, sign * weights[0, line])
+            else:
                 where, side = steps[name]
                 term = rising(sign * weights[0, line], sign * weights[0, where], side.middles)
                 out[0, line], out[0, where] = sign * term[0], sign * term[1]

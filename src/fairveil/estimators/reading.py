@@ -52,7 +52,6 @@ from ..core.promise import Promise, Unit
 from ..curator import Rows
 from ..data import Encoding, encode
 from ..data.elsewhere import Elsewhere
-from ..data.rows import EncodedRows
 from ..errors import (
     InputError,
     KindError,
@@ -1035,7 +1034,7 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, ways: ReadOptions) -> 
             number.refuse_both()
             need_number(encoding.target is not None, "the target of X")
             blocks, scale = blocks.then(_cut), scale_of(encoding)
-        joined = source.facts if isinstance(source, EncodedRows) else ()
+        joined = getattr(source, "facts", ())
         features, facts = encoding.features, [*facts_of_schema(encoding), *joined]
         of_schema = SchemaCoding(encoding)
         found = _Found(of_schema, layout, blocks, facts, features, len(features), scale)

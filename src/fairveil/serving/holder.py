@@ -272,7 +272,7 @@ class DataSet:
 
     def stated(self, view: View) -> list[PublicFact]:
         """What statements say of the rows of a view, beside the schema."""
-        found, encoding = list[PublicFact](), self._source.encoding
+        found, encoding = list(self._source.facts), self._source.encoding
         if encoding.target is not None:
             found.append(scale_of(encoding).fact())
         if view.division is not None:
