@@ -21,7 +21,7 @@ import fairveil as fv
 import ways
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
-from fairveil.estimators.coding import MANY, ROWS_A_NUMBER, rising
+from fairveil.estimators.coding import MANY, ROWS_A_NUMBER, directed, rising
 from fairveil.estimators.reading import Unread
 from fairveil.facts import Category, Number, Schema
 from knobs import made
@@ -201,6 +201,25 @@ def test_what_is_measured_is_of_the_model_that_is_returned() -> None:
     measured = max(line.value for line in clf.constraint_report_.lines)
     assert measured == pytest.approx(abs(rates[0] - rates[1]), abs=1e-12)
     assert clf.baselines_.error == pytest.approx(float((clf.predict(X) != y).mean()))
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(400, 0.5), (3000, 3.0)])
+def test_the_model_without_constraints_keeps_directions_too(rows: int, epsilon: float) -> None:
+    """A mixture may return it; where noise hides the bound it is the model itself."""
+    X, y, sex = table(rows=rows)
+    clf = made(
+        fv.FairClassifier,
+        constraints="demographic_parity:0.3",
+        model=DIRECTED,
+        schema=schema(),
+        epsilon=epsilon,
+        random_state=0,
+    ).fit(X, y, sensitive_features=sex)
+    kept = directed(DIRECTED, clf.coding_, 2)
+    assert kept is not None
+    free = clf.outcome_.comparison.free.weights
+    assert kept(free) == pytest.approx(free, abs=1e-9)
+    assert max(turns(clf)) < 1e-9
 
 
 def test_a_number_without_steps_keeps_its_direction_and_files_keep_the_model(

@@ -73,14 +73,6 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
     return np.clip(values, -1.0, 1.0, out=values)
 
 
-def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
-    """Numbers as they stand, NaN where one is missing. No error shows a value where `place` does
-    not."""
-    values, missing = _numbers(raw, place)
-    values[missing] = math.nan
-    return values
-
-
 def _numbers(raw: Raw, place: Place) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """A copy as floats, and which of them are missing."""
     null = np.zeros(raw.rows, np.bool_)
